@@ -1,0 +1,66 @@
+# Everything runs in environments that these rules create: only Python 3.11+ and make are needed.
+PYTHON ?= python3
+UV_VERSION := 0.13.9
+BIN := .venv/bin
+UV := .uv/bin/uv
+export UV_PROJECT_ENVIRONMENT := .venv
+export UV_PYTHON_DOWNLOADS := never
+# An environment of the caller's own must not leak into ours.
+unexport VIRTUAL_ENV PYTHONPATH
+
+.PHONY: help demo test check lint types imports unit interop envs docs format build clean
+
+help:  ## Show the rules
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(UV):
+	$(PYTHON) -m venv .uv
+	.uv/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+
+# The stamp of the demo environment: the package and one real server, nothing for development.
+.venv/.demo: $(UV) uv.lock pyproject.toml
+	$(UV) sync --quiet --locked --inexact --no-default-groups --group demo --python $(PYTHON)
+	@touch $@
+
+.venv/.dev: $(UV) uv.lock pyproject.toml
+	$(UV) sync --quiet --locked --all-groups --python $(PYTHON)
+	@touch $@ .venv/.demo
+
+demo: .venv/.demo  ## Audit a real server from PyPI and show the table
+	$(BIN)/troth audit --fail-on never -- $(BIN)/python -m mcp_server_time
+
+test: check unit  ## Everything: checks, then all tests with coverage
+
+check: lint types imports  ## Style, types, import directions
+
+lint: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/.dev
+	$(BIN)/pyright
+
+imports: .venv/.dev
+	$(BIN)/lint-imports
+
+envs: .venv/.dev  ## The separate environments of the interop tests (old SDK, npm servers)
+	$(BIN)/python tests/interop/envs/install.py
+
+unit: .venv/.dev envs
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest -q
+	$(BIN)/python -m coverage combine -q
+	$(BIN)/python scripts/coverage_gate.py
+
+docs: .venv/.dev  ## Regenerate the generated pages
+	$(BIN)/python scripts/generate_docs.py
+
+format: .venv/.dev  ## Format and mend what ruff can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+build: .venv/.dev  ## Wheel and source distribution in dist/
+	$(UV) build --quiet
+
+clean:  ## Remove every environment and cache
+	rm -rf .venv .uv .envs dist build .coverage* .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""Troth: what MCP hosts and servers promise each other, and whether they keep it."""

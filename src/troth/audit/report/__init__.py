@@ -1,0 +1,1 @@
+"""Reports of an audit: terminal, JSON, Markdown, HTML, SARIF, JUnit."""

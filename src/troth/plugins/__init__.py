@@ -1,0 +1,1 @@
+"""What touches a framework: each file imports its framework only inside itself."""

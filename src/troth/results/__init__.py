@@ -1,0 +1,1 @@
+"""Builders for everything that a server returns."""
