@@ -1,0 +1,93 @@
+"""How a revision is spoken: the envelope of a request and the HTTP headers beside it. Tables, no I/O."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+from troth.register import Era, register
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+META = "io.modelcontextprotocol/"
+"""Prefix of the specification's own `_meta` keys."""
+PROTOCOL_VERSION = META + "protocolVersion"
+CLIENT_INFO = META + "clientInfo"
+CLIENT_CAPABILITIES = META + "clientCapabilities"
+LOG_LEVEL = META + "logLevel"
+SUBSCRIPTION_ID = META + "subscriptionId"
+TASKS_EXTENSION = META + "tasks"
+UI_EXTENSION = META + "ui"
+
+NO_VERSION_HEADER = frozenset({"2024-11-05", "2025-03-26"})
+"""Revisions that have no `MCP-Protocol-Version` header. Source: 2025-06-18/basic/transports."""
+
+NAME_PARAMETER: Mapping[str, str] = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
+"""Methods whose target travels in the `Mcp-Name` header too. Source: 2026-07-28/basic/transports, ext-tasks."""
+
+FULL_CLIENT: Mapping[Era, Mapping[str, Any]] = {
+    Era.LEGACY: {
+        "roots": {"listChanged": True},
+        "sampling": {"context": {}, "tools": {}},
+        "elicitation": {"form": {}, "url": {}},
+        "tasks": {
+            "list": {},
+            "cancel": {},
+            "requests": {"sampling": {"createMessage": {}}, "elicitation": {"create": {}}},
+        },
+    },
+    Era.MODERN: {
+        "roots": {},
+        "sampling": {"context": {}, "tools": {}},
+        "elicitation": {"form": {}, "url": {}},
+        "extensions": {TASKS_EXTENSION: {}, UI_EXTENSION: {"mimeTypes": ["text/html;profile=mcp-app"]}},
+    },
+}
+"""Everything a client can declare. Narrowed to the revision before it is sent (`declarable`)."""
+
+
+def declarable(revision: str) -> dict[str, Any]:
+    """The fullest client declaration that ``revision`` defines; no member of any other revision is in it."""
+    from troth.capabilities import read_client
+
+    return dict(read_client(FULL_CLIENT[register().era(revision)], revision).effective)
+
+
+def encode_header(value: str) -> str:
+    """A value for `Mcp-Name` and its kin: as it is, or wrapped in base64 where a header field would damage it."""
+    plain = value.isascii() and value.isprintable() and value == value.strip() and not value.startswith("=?base64?")
+    if plain:
+        return value
+    return f"=?base64?{base64.b64encode(value.encode('utf-8', 'surrogatepass')).decode('ascii')}?="
+
+
+def legacy_headers(revision: str | None, session: str | None) -> dict[str, str]:
+    """Headers of a legacy message: the negotiated revision where it has such a header, and the session's id."""
+    headers: dict[str, str] = {}
+    if revision is not None and revision not in NO_VERSION_HEADER:
+        headers["MCP-Protocol-Version"] = revision
+    if session is not None:
+        headers["Mcp-Session-Id"] = session
+    return headers
+
+
+def modern_headers(revision: str, method: str, params: Mapping[str, Any]) -> dict[str, str]:
+    """Headers of a modern request, made from its body."""
+    headers = {"MCP-Protocol-Version": revision, "Mcp-Method": encode_header(method)}
+    name = params.get(NAME_PARAMETER.get(method, ""))
+    if isinstance(name, str):
+        headers["Mcp-Name"] = encode_header(name)
+    return headers
+
+
+def modern_meta(revision: str, capabilities: Mapping[str, Any], info: Mapping[str, str]) -> dict[str, Any]:
+    """The `_meta` that every modern request carries."""
+    return {PROTOCOL_VERSION: revision, CLIENT_INFO: dict(info), CLIENT_CAPABILITIES: dict(capabilities)}
