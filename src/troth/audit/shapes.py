@@ -107,14 +107,16 @@ SHAPES: dict[str, type[msgspec.Struct] | type[dict[str, Any]]] = {
 }
 """Result types by method; `tasks/create` is the task handed out in place of a result."""
 
-CACHEABLE = frozenset({
-    "server/discover",
-    "tools/list",
-    "prompts/list",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
-})
+CACHEABLE = frozenset(
+    {
+        "server/discover",
+        "tools/list",
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+    }
+)
 """Methods whose modern results must say how long and for whom they may be cached."""
 
 

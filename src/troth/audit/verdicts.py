@@ -24,7 +24,7 @@ VERDICTS: dict[Verdict, Meaning] = {
     Verdict.KEPT: Meaning(Severity.NONE, "Declared and delivered."),
     Verdict.ABSENT: Meaning(Severity.NONE, "Neither declared nor served."),
     Verdict.NOT_OBSERVABLE: Meaning(Severity.NONE, "Nothing on the wire can decide it; the hint says what would."),
-    Verdict.EMPTY: Meaning(Severity.NOTE, "Declared and served, with nothing in it."),
+    Verdict.EMPTY: Meaning(Severity.WARNING, "Declared and served, with nothing in it."),
     Verdict.WRONG_CODE: Meaning(Severity.WARNING, "Refused, but not with the code that this revision uses."),
     Verdict.UNDECLARED: Meaning(Severity.WARNING, "Served or sent without having been declared."),
     Verdict.LEAKED: Meaning(Severity.WARNING, "A member that the revision in force does not define."),
@@ -44,6 +44,10 @@ FINDINGS: dict[str, Meaning] = {
     ),
     "cache.varies-by-connection": Meaning(Severity.ERROR, "Two connections with the same declaration see two lists."),
     "declaration.eras-differ": Meaning(Severity.NOTE, "`initialize` and `server/discover` declare different things."),
+    "declaration.malformed": Meaning(Severity.ERROR, "The capability object is none, or cannot be read."),
+    "declaration.unknown": Meaning(
+        Severity.NOTE, "A member that no revision defines; legal, and understood by nobody."
+    ),
     "declaration.transports-differ": Meaning(Severity.WARNING, "One server declares different things per transport."),
     "era.discover-malformed": Meaning(Severity.WARNING, "The discover result lacks members that the schema requires."),
     "era.discover-silent": Meaning(Severity.WARNING, "A request of the modern era is never answered."),

@@ -76,9 +76,6 @@ class Listen:
     frames: list[Frame] = field(default_factory=list[Frame])
 
 
-Answerer = "Callable[[str, Mapping[str, Any]], Mapping[str, Any] | None]"
-
-
 class Session:
     """A conversation in one era.
 
@@ -118,8 +115,12 @@ class Session:
         self.opening: Reply | None = None
         """The reply to `initialize` or `server/discover`."""
         self.session_id: str | None = None
+        self.minted = False
+        """Whether any answer carried a session id."""
         self.stream_status: int | None = None
         """HTTP status of the legacy GET stream; None where it was not opened."""
+        self.ready = 0
+        """Place in the transcript at which a legacy handshake was over."""
         self._answer = answer
         self._started = started
         self._number = number
@@ -149,10 +150,9 @@ class Session:
             frame
             for frame in self.frames[mark:]
             if frame.direction is Direction.RECEIVED
-            and isinstance(frame.message, dict)
-            and "id" not in frame.message
-            and "method" in frame.message
-            and method in (None, cast("dict[str, Any]", frame.message)["method"])
+            and "id" not in (body := _object(frame.message))
+            and "method" in body
+            and method in (None, body["method"])
         )
 
     async def call(
@@ -217,6 +217,16 @@ class Session:
             await self.link.send(message, {} if bare else self._headers(method, body, headers or {}))
         return pending
 
+    def give_up(self, method: str) -> None:
+        """Stops waiting for the requests of this method: their budget turned out to be too long."""
+        for pending in self._pending.values():
+            if pending.method == method and not pending.done.is_set():
+                detail = "no answer, long after the same target answered a legacy handshake"
+                pending.reply = Reply(
+                    method=method, failure=Failure.TIMEOUT, detail=detail, frames=(pending.sent, *pending.stream)
+                )
+                pending.done.set()
+
     async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Sends a notification."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
@@ -229,8 +239,7 @@ class Session:
     async def listen(self, filters: Mapping[str, Any], timeout: float | None = None) -> Listen:
         """Opens `subscriptions/listen` and waits for its acknowledgement or refusal."""
         pending = await self.start("subscriptions/listen", {"notifications": dict(filters)})
-        assert isinstance(pending.sent.message, dict)
-        listen = self._listens[_id_key(cast("dict[str, Any]", pending.sent.message)["id"])]
+        listen = self._listens[_id_key(_object(pending.sent.message)["id"])]
         await self.wait_for(
             lambda: listen.acknowledged is not None or pending.done.is_set(), timeout or self.limits.method
         )
@@ -270,14 +279,17 @@ class Session:
     async def open_stream(self) -> None:
         """Opens the legacy GET stream (HTTP only)."""
         if self.link.transport == "http":
-            headers = self._headers("", {}, {})
-            self.stream_status = await self.link.open_stream(headers)
+            self.stream_status = await self.link.open_stream(self.headers())
+
+    def headers(self) -> dict[str, str]:
+        """Headers of a message that is no request (legacy: version and session)."""
+        return self._headers("", {}, {})
 
     async def serve(self) -> None:
         """Sends the answers to the target's requests. Runs beside the conversation until it is cancelled."""
         while True:
             while self._outbox:
-                await self.link.send(self._outbox.popleft(), self._headers("", {}, {}))
+                await self.link.send(self._outbox.popleft(), self.headers())
             self._has_mail = anyio.Event()
             if not self._outbox:
                 await self._has_mail.wait()
@@ -285,8 +297,10 @@ class Session:
     # -- what arrives ----------------------------------------------------------------------------------------------
 
     def _receive(self, incoming: Incoming) -> None:
-        if incoming.headers.get("mcp-session-id") and self.session_id is None and self.era is Era.LEGACY:
-            self.session_id = incoming.headers["mcp-session-id"]
+        if incoming.headers.get("mcp-session-id"):
+            self.minted = True
+            if self.session_id is None and self.era is Era.LEGACY:
+                self.session_id = incoming.headers["mcp-session-id"]
         if incoming.problem or incoming.value is None:
             self._trouble(incoming)
         else:
@@ -417,7 +431,7 @@ class Session:
             note = self._record(Direction.NOTE, f"{pending.method}: {detail}")
             frames = (pending.sent, *pending.stream, note)
             # The late answer, if it comes, is a stray; the stream over HTTP is closed.
-            self.link.cancel(cast("dict[str, Any]", pending.sent.message)["id"])
+            self.link.cancel(_object(pending.sent.message)["id"])
             return Reply(method=pending.method, failure=Failure.TIMEOUT, detail=detail, frames=frames)
         self._strikes = 0 if pending.reply.ok or pending.reply.refused else self._strikes
         return pending.reply
@@ -457,7 +471,7 @@ def _reply(pending: _Pending, body: Mapping[str, Any], frame: Frame, status: int
     if "result" in body:
         wrong = "both result and error in one response"
     elif not isinstance(error, dict):
-        wrong = f"error is {type(error).__name__}, not an object"
+        wrong = "error is no object"
     else:
         wrong = ""
     details = _object(error)

@@ -1,0 +1,49 @@
+"""Which era a target speaks: decided by `server/discover` with a full envelope, and by nothing else.
+
+Several legacy servers answer `tools/list` with a modern `_meta` and no handshake, so no other method can decide it.
+Source: 2026-07-28/basic/versioning, and how servers were seen to behave.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from troth.audit.context import told
+from troth.audit.model import Outcome
+from troth.audit.wire.types import Failure
+
+if TYPE_CHECKING:
+    from troth.audit.wire.types import Reply
+
+MODERN_CODES = frozenset({-32020, -32021, -32022})
+"""Errors that only a server of the modern era sends."""
+NO_EVIDENCE = frozenset({401, 403, 429})
+"""HTTP statuses that say nothing of the era, and neither does any from 500 on."""
+
+
+def judge(reply: Reply) -> tuple[Outcome, str]:
+    """What the answer to `server/discover` says: served, not served, or unreachable, with the reason in words.
+
+    Any result is modern, even with members missing. Silence, an early end, every other error and a plain 400 or 404
+    are legacy.
+    """
+    if reply.ok:
+        return Outcome.CHECKED, ""
+    if reply.status in NO_EVIDENCE or (reply.status or 0) >= 500:
+        return Outcome.UNREACHABLE, f"`server/discover` got HTTP {reply.status}, which says nothing of the era"
+    if reply.code in MODERN_CODES:
+        return Outcome.NOT_SERVED, f"the server is of the modern era and refuses this revision: {told(reply)}"
+    if reply.failure is Failure.TIMEOUT:
+        return Outcome.NOT_SERVED, "`server/discover` is never answered: the server is a legacy one"
+    return Outcome.NOT_SERVED, f"`server/discover` gets {told(reply)}: the server is a legacy one"
+
+
+def judge_initialize(reply: Reply) -> tuple[Outcome, str]:
+    """What the answer to `initialize` says, as `judge`."""
+    if reply.ok:
+        return Outcome.CHECKED, ""
+    if reply.status in NO_EVIDENCE or (reply.status or 0) >= 500:
+        return Outcome.UNREACHABLE, f"`initialize` got HTTP {reply.status}"
+    if reply.failure in (Failure.TIMEOUT, Failure.CLOSED):
+        return Outcome.DID_NOT_START, f"`initialize` got no answer: {reply.detail}"
+    return Outcome.NOT_SERVED, f"`initialize` gets {told(reply)}"

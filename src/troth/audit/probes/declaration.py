@@ -1,0 +1,45 @@
+"""The declaration itself: members of the wrong type, of other revisions, of the other side, of nobody."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from troth.audit.model import Severity, Verdict
+from troth.capabilities import ProblemKind
+from troth.register import Side, register
+
+if TYPE_CHECKING:
+    from troth.audit.context import Context
+    from troth.capabilities import Problem
+
+VERDICTS = {
+    ProblemKind.MALFORMED: Verdict.MALFORMED,
+    ProblemKind.NOT_IN_REVISION: Verdict.LEAKED,
+    ProblemKind.UNKNOWN: Verdict.LEAKED,
+}
+FORBIDDEN = frozenset({"CAP-21"})
+"""Rows whose leak breaks a MUST NOT: core tasks beside the extension. Source: SEP-2663."""
+
+
+async def probe(ctx: Context) -> None:
+    """Turns each problem of the declaration into a verdict on its row, or into a finding where it has none."""
+    for problem in ctx.declared.problems:
+        row_id = problem.row_id or _parent(problem)
+        if row_id is not None:
+            severity = Severity.ERROR if ctx.modern and row_id in FORBIDDEN else None
+            ctx.judge(row_id, VERDICTS[problem.kind], problem.message, ctx.full.opening, severity=severity)
+        else:
+            _rowless(ctx, problem)
+
+
+def _parent(problem: Problem) -> str | None:
+    """The row in whose object a stranger stands: strict hosts refuse the object for a member they do not know."""
+    parent, dot, _ = problem.path.rpartition(".")
+    rows = register().path(parent, Side.SERVER) if dot else ()
+    return rows[0].id if rows else None
+
+
+def _rowless(ctx: Context, problem: Problem) -> None:
+    """An unknown top-level member is legal, since capabilities are an open set; an unreadable object is not."""
+    code = "declaration.unknown" if problem.kind is ProblemKind.UNKNOWN else "declaration.malformed"
+    ctx.finding(code, problem.message, ctx.full.opening)

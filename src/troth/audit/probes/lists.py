@@ -1,0 +1,77 @@
+"""Reads whole lists, page by page, and the four lists that every other probe leans on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from troth.audit.context import Listing, mapping, told
+from troth.audit.shapes import missing_members, problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from troth.audit.context import Context
+    from troth.audit.wire.session import Session
+    from troth.audit.wire.types import Reply
+
+PAGES = 40
+"""Most pages read of one list."""
+
+KEYS = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+}
+"""The lists, and the member that holds their entries."""
+
+
+async def read(session: Session, method: str, **how: Any) -> Listing:
+    """All pages of a list on one session."""
+    replies: list[Reply] = []
+    items: list[Mapping[str, Any]] = []
+    seen: set[str] = set()
+    cursor: str | None = None
+    while True:
+        reply = await session.call(method, {"cursor": cursor} if cursor is not None else None, **how)
+        replies.append(reply)
+        wrong = problem(method, reply.result) if reply.ok else ""
+        if not reply.ok or wrong:
+            # A later page that fails leaves what came before it, and says so.
+            failed = "" if len(replies) == 1 else f"page {len(replies)}: {wrong or told(reply)}"
+            return Listing(method=method, replies=tuple(replies), items=tuple(items), problem=failed or wrong)
+        body = mapping(reply.result)
+        entries = cast("list[object]", body[KEYS[method]])
+        items.extend(mapping(entry) for entry in entries)
+        following = body.get("nextCursor")
+        if not isinstance(following, str) or len(replies) >= PAGES:
+            return Listing(method=method, replies=tuple(replies), items=tuple(items))
+        if following in seen:
+            return Listing(method=method, replies=tuple(replies), items=tuple(items), repeats=True)
+        seen.add(following)
+        cursor = following
+
+
+async def learn(ctx: Context) -> None:
+    """Reads the four lists, declared or not: what is served is seen by asking."""
+    for method in KEYS:
+        session = await ctx.alive()
+        listing = await read(session, method)
+        ctx.lists[method] = listing
+        if listing.repeats:
+            ctx.finding("lists.cursor-repeats", f"`{method}` hands out a cursor again.", *listing.replies[-2:])
+        lacking = missing_members(method, ctx.era, listing.reply.result) if listing.served else ()
+        if lacking:
+            ctx.finding(
+                "result.members",
+                f"The result of `{method}` lacks {', '.join(lacking)}.",
+                listing.reply,
+                hint="A modern host may refuse such a result.",
+            )
+
+
+async def again(ctx: Context) -> None:
+    """Reads the served lists once more, to compare them with what they were."""
+    for method, first in ctx.lists.items():
+        if first.served:
+            ctx.later[method] = await read(await ctx.alive(), method)

@@ -1,0 +1,189 @@
+"""Faults of the protocol that belong to no capability: unknown methods, notifications, envelopes, headers, junk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from troth.audit.context import INVALID_PARAMS, METHOD_NOT_FOUND, fault, mapping, told
+from troth.audit.model import Direction, Severity
+from troth.audit.wire.dialect import CLIENT_CAPABILITIES, PROTOCOL_VERSION
+from troth.audit.wire.types import Failure
+from troth.register import Era
+
+if TYPE_CHECKING:
+    from troth.audit.context import Context
+    from troth.audit.model import Finding, Frame
+    from troth.audit.wire.session import Session
+    from troth.audit.wire.types import Reply
+
+UNKNOWN_METHOD = "troth/unknown"
+UNKNOWN_NOTIFICATION = "notifications/troth/unknown"
+NO_VERSION = "1900-01-01"
+UNSUPPORTED = -32022
+HEADER_MISMATCH = -32020
+LOGGED_EARLY = "notifications/message"
+
+
+async def probe(ctx: Context) -> None:
+    """Opening checks: an unknown method and notification, `ping`, and what the modern envelope demands."""
+    ctx.unknown = await ctx.call(UNKNOWN_METHOD)
+    if ctx.unknown.code != METHOD_NOT_FOUND:
+        ctx.finding(
+            "protocol.unknown-method",
+            f"An unknown method gets {told(ctx.unknown)} in place of -32601.",
+            ctx.unknown,
+            severity=Severity.ERROR if ctx.unknown.failure is Failure.TIMEOUT else None,
+        )
+    elif ctx.modern and ctx.unknown.status not in (None, 404):
+        ctx.finding("http.status", f"Error -32601 comes with HTTP {ctx.unknown.status} in place of 404.", ctx.unknown)
+    await _notification(ctx)
+    await _ping(ctx)
+    if ctx.modern:
+        await _version(ctx)
+        await _envelope(ctx)
+        await _headers(ctx)
+
+
+async def _notification(ctx: Context) -> None:
+    session = await ctx.alive()
+    before, mark = len(session.strays), session.mark()
+    await session.notify(UNKNOWN_NOTIFICATION, {})
+    await session.settle()
+    answered = session.strays[before:] or [
+        frame
+        for frame in session.frames[mark:]
+        if frame.direction is Direction.RECEIVED and ("error" in mapping(frame.message))
+    ]
+    if answered:
+        ctx.finding("protocol.notification-answered", "An unknown notification is answered.", *answered[:2])
+
+
+async def _ping(ctx: Context) -> None:
+    reply = await ctx.call("ping")
+    if ctx.modern:
+        if reply.ok:
+            ctx.finding("method.removed-served", "`ping` is answered; this revision does not have it.", reply)
+    elif reply.result != {}:
+        what = f"gets {told(reply)}" if not reply.ok else "has members in its result"
+        severity = Severity.NOTE if reply.ok and isinstance(reply.result, dict) else None
+        ctx.finding("protocol.ping", f"`ping` {what}; an empty result is due.", reply, severity=severity)
+
+
+async def _version(ctx: Context) -> None:
+    """A version that does not exist is refused with -32022, which tells the versions that do."""
+    reply = await ctx.call(
+        "server/discover", meta={PROTOCOL_VERSION: NO_VERSION}, headers={"MCP-Protocol-Version": NO_VERSION}
+    )
+    data = mapping(reply.data)
+    if reply.code != UNSUPPORTED:
+        ctx.finding(
+            "negotiation.unknown-version",
+            f"Protocol version {NO_VERSION} gets {told(reply)} in place of -32022.",
+            reply,
+        )
+    elif not isinstance(data.get("supported"), list) or data.get("requested") != NO_VERSION:
+        ctx.finding(
+            "negotiation.unknown-version",
+            "Error -32022 does not carry `data.supported` and `data.requested`.",
+            reply,
+        )
+    elif reply.status not in (None, 400):
+        ctx.finding("http.status", f"Error -32022 comes with HTTP {reply.status} in place of 400.", reply)
+
+
+async def _envelope(ctx: Context) -> None:
+    """A request without its client capabilities is malformed: -32602."""
+    session = await ctx.alive()
+    reply = await session.call("tools/list", meta={CLIENT_CAPABILITIES: None})
+    if reply.ok:
+        ctx.finding(
+            "modern.meta-not-required",
+            "A request whose `_meta` has null in place of client capabilities is served; -32602 is due.",
+            reply,
+        )
+    elif reply.code == INVALID_PARAMS and reply.status not in (None, 400):
+        ctx.finding("http.status", f"A malformed `_meta` comes with HTTP {reply.status} in place of 400.", reply)
+
+
+async def _headers(ctx: Context) -> None:
+    """Over HTTP the headers are made from the body, and a server compares them."""
+    session = await ctx.alive()
+    if session.link.transport != "http":
+        return
+    if session.minted:
+        ctx.finding("modern.session-id", "An `Mcp-Session-Id` is handed out in a stateless era.", ctx.full.opening)
+    reply = await session.call("tools/list", headers={"Mcp-Method": "prompts/list"})
+    if reply.ok:
+        message = "`Mcp-Method: prompts/list` on a `tools/list` is served; -32020 is due."
+        ctx.finding("modern.header-unchecked", message, reply)
+
+
+def opening(ctx: Context, reply: Reply) -> None:
+    """The opening result: its members, and what came before the handshake was over."""
+    result = mapping(reply.result)
+    if ctx.modern:
+        missing = [
+            name
+            for name in ("supportedVersions", "capabilities", "resultType", "ttlMs", "cacheScope")
+            if name not in result
+        ]
+        if missing:
+            ctx.finding(
+                "era.discover-malformed",
+                f"The result of `server/discover` lacks {', '.join(missing)}.",
+                reply,
+                hint="A strict host takes such a server for a legacy one.",
+            )
+        versions = result.get("supportedVersions")
+        offered = cast("list[Any]", versions) if isinstance(versions, list) else []
+        if "supportedVersions" in result and ctx.revision not in offered:
+            ctx.finding(
+                "era.discover-malformed", "`supportedVersions` does not name the revision in which it answers.", reply
+            )
+        return
+    for name, kind in (("serverInfo", dict), ("capabilities", dict)):
+        if not isinstance(result.get(name), kind):
+            ctx.finding("negotiation.malformed", f"The result of `initialize` has no object `{name}`.", reply)
+    early = [frame for frame in ctx.full.frames[: ctx.full.ready] if _speaks(frame)]
+    if early:
+        method = mapping(early[0].message)["method"]
+        ctx.finding("protocol.early", f"`{method}` comes before `notifications/initialized`.", *early[:2])
+
+
+def unopened(session: Session, reply: Reply) -> tuple[Finding, ...]:
+    """What a target that does not serve the revision shows all the same."""
+    junk = [fault("protocol.junk", f"{text[:1].upper()}{text[1:]}.", frame) for text, frame in session.problems[:1]]
+    if session.era is Era.MODERN and reply.failure is Failure.TIMEOUT:
+        message = "`server/discover` is never answered: hosts that begin with it wait in vain."
+        hint = "Refuse unknown methods with -32601 at once."
+        return (fault("era.discover-silent", message, reply, hint=hint), *junk)
+    return tuple(junk)
+
+
+def _speaks(frame: Frame) -> bool:
+    """A message of the server's own accord that may not come before the handshake is over."""
+    method = mapping(frame.message).get("method")
+    return frame.direction is Direction.RECEIVED and isinstance(method, str) and method not in ("ping", LOGGED_EARLY)
+
+
+def closing(ctx: Context, *sessions: Session) -> None:
+    """Faults that the transcripts show at the end."""
+    for session in sessions:
+        for text, frame in session.problems:
+            code = "protocol.null-id" if "id is null" in text else "protocol.junk"
+            ctx.finding(code, f"{text[:1].upper()}{text[1:]}.", frame)
+        for frame in session.strays[:3]:
+            if any(frame in finding.evidence for finding in ctx.findings):
+                continue
+            late = any(note.message.endswith(" s") for note in session.frames if _is_timeout(note))
+            text = "A response comes after its time or twice." if late else "A response answers nothing that was asked."
+            ctx.finding("protocol.stray", text, frame)
+        timeouts = [note for note in session.frames if _is_timeout(note)]
+        for note in timeouts:
+            ctx.finding("protocol.hangs", f"`{note.message.partition(':')[0]}` is never answered.", note)
+
+
+def _is_timeout(frame: Frame) -> bool:
+    return (
+        frame.direction is Direction.NOTE and isinstance(frame.message, str) and ": no answer within" in frame.message
+    )

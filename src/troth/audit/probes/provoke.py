@@ -1,0 +1,85 @@
+"""Calls what may be called, so that servers show what they send and ask.
+
+Free of effects by the server's own word (`readOnlyHint`) or by the user's (a named tool, `--active`); never else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from troth.audit.context import Called, mapping
+from troth.audit.wire.connect import ANSWERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from troth.audit.context import Context
+    from troth.audit.wire.session import Session
+
+READ_ONLY_TOOLS = 10
+"""So many read-only tools are called; the rest are taken to be alike."""
+ACTIVE_TOOLS = 50
+ROUNDS = 8
+"""Most rounds of input that one call may ask for. Source: rule of the specification's own clients."""
+
+
+def callable_tools(ctx: Context) -> dict[str, Mapping[str, Any]]:
+    """Tools that may be called, with arguments: the named one first, then those that need none and may run."""
+    found: dict[str, Mapping[str, Any]] = {}
+    named = ctx.options.change_tool
+    if named is not None and named in ctx.lists["tools/list"].names("name"):
+        found[named] = ctx.options.change_arguments or {}
+    cap = ACTIVE_TOOLS if ctx.options.active else READ_ONLY_TOOLS
+    for tool in _ready(ctx):
+        if len(found) < cap:
+            found.setdefault(tool, {})
+    return found
+
+
+def _ready(ctx: Context) -> Iterator[str]:
+    for tool in ctx.lists["tools/list"].items:
+        read_only = mapping(tool.get("annotations")).get("readOnlyHint") is True
+        required = mapping(tool.get("inputSchema")).get("required")
+        if (read_only or ctx.options.active) and not required and not _task_only(tool):
+            yield tool["name"]
+
+
+def _task_only(tool: Mapping[str, Any]) -> bool:
+    return mapping(tool.get("execution")).get("taskSupport") == "required"
+
+
+async def call_tool(
+    session: Session, name: str, arguments: Mapping[str, Any], *, capabilities: Mapping[str, Any] | None = None
+) -> Called:
+    """Calls a tool and answers what it asks for (modern), at most `ROUNDS` times."""
+    params: dict[str, Any] = {"name": name, "arguments": dict(arguments)}
+    called = Called(name=name, reply=await session.call("tools/call", params, capabilities=capabilities))
+    for _ in range(ROUNDS):
+        result = mapping(called.reply.result)
+        requests = mapping(result.get("inputRequests"))
+        if result.get("resultType") != "input_required":
+            break
+        responses: dict[str, Any] = {}
+        for key, value in requests.items():
+            request = mapping(value)
+            method = request.get("method")
+            if isinstance(method, str):
+                called.asks.append((method, mapping(request.get("params")), called.reply.frames[-1]))
+                responses[key] = ANSWERS.get(method, {})
+        again = {**params, "inputResponses": responses}
+        if isinstance(result.get("requestState"), str):
+            again["requestState"] = result["requestState"]
+        called.reply = await session.call("tools/call", again, capabilities=capabilities)
+    return called
+
+
+async def probe(ctx: Context) -> None:
+    """Calls tools with full capabilities, runs the touch command, and listens for what follows."""
+    for name, arguments in callable_tools(ctx).items():
+        ctx.calls.append(await call_tool(await ctx.alive(), name, arguments))
+    if ctx.options.touch is not None:
+        with anyio.move_on_after(ctx.options.limits.method):
+            await anyio.run_process([*ctx.options.touch], check=False)
+    await (await ctx.alive()).settle()

@@ -1,0 +1,182 @@
+"""CAP-17 `resources.subscribe`: updates of a single resource.
+
+Legacy: by `resources/subscribe`. Modern: the flag is kept and redefined as `resourceSubscriptions` of a listen
+stream, and the request is gone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from troth.audit.context import mapping, told
+from troth.audit.model import Severity, Verdict
+from troth.audit.probes.families import broken, refused_rightly, undeclared
+from troth.audit.probes.list_changed import KINDS, tag
+
+if TYPE_CHECKING:
+    from troth.audit.context import Context
+    from troth.audit.model import Frame
+    from troth.audit.wire.types import Reply
+
+ROW = "CAP-17"
+UPDATED = "notifications/resources/updated"
+ABSENT_URI = "troth-absent://resource"
+HINT = "Name a tool that changes the first resource with --change-tool, or a command with --touch."
+
+
+async def start(ctx: Context) -> None:
+    """Subscribes to the first resource before anything is provoked."""
+    listed = ctx.lists["resources/list"].names("uri")
+    uri = listed[0] if listed else ABSENT_URI
+    if ctx.modern:
+        session = await ctx.alive()
+        filters: dict[str, object] = {kind.filter: True for kind in KINDS}
+        filters["resourceSubscriptions"] = [uri, ABSENT_URI] if listed else [uri]
+        ctx.listen = await session.listen(filters)
+    ctx.subscribed = uri
+    ctx.subscription = await ctx.call("resources/subscribe", {"uri": uri})
+    ctx.before = await ctx.call("resources/read", {"uri": uri}) if listed and ctx.declares(ROW) else None
+
+
+async def probe(ctx: Context) -> None:
+    """Judges what became of the subscription."""
+    subscription = cast("Reply", ctx.subscription)
+    updates = ctx.notifications(UPDATED)
+    mine = tuple(frame for frame in updates if _about(frame, cast("str", ctx.subscribed)))
+    if ctx.modern:
+        await _modern(ctx, subscription, updates, mine)
+    else:
+        await _legacy(ctx, subscription, updates, mine)
+
+
+def _about(frame: Frame, uri: str) -> bool:
+    """Whether an update is about the subscribed resource, or a part of it."""
+    named = mapping(mapping(frame.message).get("params")).get("uri")
+    return isinstance(named, str) and (named == uri or named.startswith(uri.rstrip("/") + "/"))
+
+
+async def _legacy(ctx: Context, reply: Reply, updates: tuple[Frame, ...], mine: tuple[Frame, ...]) -> None:
+    if not ctx.declares(ROW):
+        _undeclared(ctx, reply, updates)
+        return
+    if not reply.ok:
+        listed = ctx.subscribed != ABSENT_URI
+        if listed or refused_rightly(reply) or reply.failure is not None:
+            broken(ctx, ROW, "resources/subscribe", reply)
+        else:
+            hint = "List a resource that can be subscribed to."
+            ctx.judge(ROW, Verdict.NOT_OBSERVABLE, f"No resource is listed: {told(reply)}.", reply, hint=hint)
+        return
+    away = await ctx.call("resources/unsubscribe", {"uri": ctx.subscribed})
+    if not away.ok:
+        ctx.judge(
+            ROW,
+            Verdict.PARTIAL,
+            f"`resources/subscribe` works, and `resources/unsubscribe` does not: {told(away)}.",
+            reply,
+            away,
+        )
+    await _updates(ctx, updates, mine, reply)
+
+
+async def _updates(ctx: Context, updates: tuple[Frame, ...], mine: tuple[Frame, ...], *proof: Reply | Frame) -> None:
+    if mine:
+        ctx.judge(ROW, Verdict.KEPT, "The subscribed resource was updated, and it was said.", *proof, *mine[:2])
+    elif updates:
+        ctx.judge(
+            ROW,
+            Verdict.BROKEN,
+            f"Updates come, and none names the subscribed resource {ctx.subscribed!r}.",
+            *proof,
+            *updates[:2],
+            hint="Name the resource as it is listed.",
+        )
+    elif (after := await _reread(ctx)) is not None:
+        ctx.judge(
+            ROW, Verdict.BROKEN, "The subscribed resource changed, and nothing said so.", *proof, ctx.before, after
+        )
+    else:
+        ctx.judge(
+            ROW,
+            Verdict.NOT_OBSERVABLE,
+            "The subscription is accepted; nothing changed while watched.",
+            *proof,
+            hint=HINT,
+        )
+
+
+async def _reread(ctx: Context) -> Reply | None:
+    """The resource's new content, if something was provoked and it differs."""
+    provoked = ctx.options.change_tool is not None or ctx.options.touch is not None
+    if not provoked or ctx.before is None or not ctx.before.ok:
+        return None
+    after = await ctx.call("resources/read", {"uri": ctx.subscribed})
+    same = mapping(after.result).get("contents") == mapping(ctx.before.result).get("contents")
+    return None if same or not after.ok else after
+
+
+def _undeclared(ctx: Context, reply: Reply, updates: tuple[Frame, ...]) -> None:
+    if updates:
+        ctx.judge(ROW, Verdict.UNDECLARED, "Updates are sent, and `subscribe` is not declared.", *updates[:2])
+        return
+    if refused_rightly(reply) and ctx.declared.row(ROW).value is False:
+        ctx.judge(ROW, Verdict.KEPT, "Declared false, and `resources/subscribe` is refused with -32601.", reply)
+        return
+    undeclared(ctx, ROW, "resources/subscribe", reply)
+
+
+async def _modern(ctx: Context, reply: Reply, updates: tuple[Frame, ...], mine: tuple[Frame, ...]) -> None:
+    if reply.ok:
+        ctx.finding(
+            "method.removed-served",
+            "`resources/subscribe` is answered; this revision has `subscriptions/listen` in its place.",
+            reply,
+            rows=(ROW,),
+        )
+    listen = ctx.listen
+    honoured = listen.acknowledged.get("resourceSubscriptions") if listen and listen.acknowledged else None
+    entries = cast("list[object]", honoured) if isinstance(honoured, list) else []
+    uris = [uri for uri in entries if isinstance(uri, str)]
+    frames = tuple(listen.frames) if listen is not None else ()
+    loose = tuple(frame for frame in updates if tag(frame) is None)
+    if loose and not uris:
+        ctx.judge(ROW, Verdict.UNGATED, f"`{UPDATED}` is sent outside any listen stream.", *loose[:2])
+    elif loose:
+        ctx.finding(
+            "listen.untagged", f"`{UPDATED}` comes without the id of its subscription.", *loose[:2], rows=(ROW,)
+        )
+    if ctx.subscribed != ABSENT_URI and ABSENT_URI in uris:
+        ctx.finding(
+            "listen.acknowledged-absent",
+            "The acknowledgement names a resource that does not exist.",
+            *frames,
+            rows=(ROW,),
+        )
+    if not ctx.declares(ROW):
+        if uris:
+            ctx.judge(ROW, Verdict.UNDECLARED, "Updates are acknowledged, and `subscribe` is not declared.", *frames)
+        elif ctx.declared.row(ROW).value is False:
+            ctx.judge(ROW, Verdict.KEPT, "Declared false, and updates are not acknowledged.", *frames)
+        else:
+            ctx.judge(ROW, Verdict.ABSENT, "Not declared, and not acknowledged.", *frames)
+    elif listen is None or listen.acknowledged is None:
+        what = told(listen.reply) if listen is not None and listen.reply is not None else "no connection was left"
+        ctx.judge(ROW, Verdict.BROKEN, f"Declared, and `subscriptions/listen` does not work: {what}.", *frames)
+    elif ctx.subscribed not in uris:
+        _left_out(ctx, frames)
+    else:
+        await _updates(ctx, updates, mine, *frames)
+
+
+def _left_out(ctx: Context, frames: tuple[Frame, ...]) -> None:
+    if ctx.subscribed == ABSENT_URI:
+        hint = "List a resource that can be subscribed to."
+        ctx.judge(ROW, Verdict.NOT_OBSERVABLE, "Declared; no resource is listed to subscribe to.", *frames, hint=hint)
+        return
+    ctx.judge(
+        ROW,
+        Verdict.BROKEN,
+        f"Declared, and the acknowledgement leaves out the listed resource {ctx.subscribed!r}.",
+        *frames,
+        severity=Severity.ERROR,
+    )
