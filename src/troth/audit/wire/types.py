@@ -23,6 +23,7 @@ class Limits:
         stop: How long a process gets to end by itself before it is killed.
         line: Longest line or SSE event that is read; a longer one is a fault of the target.
         frames: Most frames kept of one connection; more is a flood, which ends the connection.
+        total: Most bytes read from one connection; more is a flood too.
         stderr: Bytes of standard error kept (the last ones).
     """
 
@@ -32,6 +33,7 @@ class Limits:
     stop: float = 3.0
     line: int = 16 * 1024 * 1024
     frames: int = 20_000
+    total: int = 256 * 1024 * 1024
     stderr: int = 16 * 1024
 
 
