@@ -12,6 +12,7 @@ Rules of this file:
 from __future__ import annotations
 
 import json
+import os
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -340,17 +341,19 @@ def _is_message(value: Any) -> bool:
 
 def _words(error: Exception) -> str:
     """What went wrong with an HTTP request, in words."""
-    for kind, words in _WORDS:
-        if isinstance(error, kind):
-            return words.format(excerpt(str(error)))
-    return f"the connection failed: {excerpt(str(error) or type(error).__name__)}"
+    told = excerpt(str(error) or type(error).__name__)
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
+        number = error.os_error.errno or 0
+        why = os.strerror(number) if number > 0 else error.os_error.strerror or told
+        return f"no connection to {excerpt(str(error.host))}:{error.port}: {excerpt(why)}"
+    return next((words for kind, words in _WORDS if isinstance(error, kind)), "the connection failed: ") + told
 
 
 _WORDS: Final = (
-    (aiohttp.ConnectionTimeoutError, "no connection came about in time: {}"),
-    (aiohttp.ClientConnectorCertificateError, "the certificate is not trusted: {}"),
-    (aiohttp.ClientConnectorError, "no connection: {}"),
-    (aiohttp.ServerDisconnectedError, "the connection was closed before an answer came: {}"),
-    (aiohttp.ClientPayloadError, "the answer was cut or its framing is broken: {}"),
-    (aiohttp.ClientResponseError, "the answer is not HTTP: {}"),
+    (aiohttp.ConnectionTimeoutError, "no connection came about in time: "),
+    (aiohttp.ClientConnectorCertificateError, "the certificate is not trusted: "),
+    (aiohttp.ClientSSLError, "no TLS connection: "),
+    (aiohttp.ServerDisconnectedError, "the connection was closed before an answer came: "),
+    (aiohttp.ClientPayloadError, "the answer was cut or its framing is broken: "),
+    (aiohttp.ClientResponseError, "the answer is not HTTP: "),
 )

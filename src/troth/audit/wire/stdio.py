@@ -2,7 +2,8 @@
 
 Rules of this file:
 
-- The process leads its own session and process group. Leaving the link ends the whole group.
+- The process leads its own session and process group. Leaving the link ends the whole group, and whoever descends from
+  it outside the group.
 - The leader is reaped only after its group was killed, so the group's number cannot belong to somebody else by then.
 - Pipes are non-blocking descriptors; each has one task that waits for it. No thread, no buffer without a bound.
 - What the process does wrong is delivered (`Incoming.problem`) or told (`dead`), never raised.
@@ -25,6 +26,7 @@ import anyio.lowlevel
 
 from troth.audit.wire.decode import Lines, excerpt, message, printable
 from troth.audit.wire.errors import LinkError
+from troth.audit.wire.family import family, kill
 from troth.audit.wire.scope import task_group
 from troth.audit.wire.types import Incoming, Limits
 
@@ -232,16 +234,19 @@ class StdioLink:
     async def stop(self) -> None:
         """Ends the process, gently first; what it still writes is read and dropped. Bounded; called once."""
         self._stopping = True
+        relatives = family(self.pid)
         self._close_stdin()
         ended = "itself" if self._exited.is_set() else "stdin"
         for name, number in (("SIGTERM", signal.SIGTERM), ("SIGKILL", signal.SIGKILL)):
             if await self._gone(self.limits.stop):
                 break
+            relatives |= family(self.pid)
             self._signal(number)
             ended = name
         self.ended_by = self.ended_by or ended
         await self._gone(KILLED)
         self._signal(signal.SIGKILL)
+        kill(relatives)
         self._dead = self._dead or self._exit_words() or "closed"
         self._died.set()
 
