@@ -17,7 +17,7 @@ EXCERPT = 200
 
 
 class Decoded(NamedTuple):
-    """A JSON value, and what is wrong with it as a message (empty if nothing is)."""
+    """A JSON value, and why there is none (empty if there is)."""
 
     value: Any
     problem: str
@@ -46,13 +46,14 @@ def excerpt(data: bytes | str, limit: int = EXCERPT) -> str:
 
 
 def message(data: bytes) -> Decoded:
-    """Reads one JSON-RPC message: a JSON object.
+    """Reads one JSON value, as one line or one event holds it.
 
     Integers of any size survive (up to 4300 digits). Refused are: invalid UTF-8, a byte order mark, NaN and infinities,
     numbers that no float holds, unpaired surrogates, nesting deeper than `DEPTH`.
 
     Returns:
-        The value. With `problem` set, the value is what JSON there was (an array, a text, a number), else None.
+        The value, of whatever type: that an array or a bare text is no message is for the reader of messages to say.
+        None with a problem if there is no value, and for a bare null.
     """
     if not data or data.isspace():
         return Decoded(None, "a blank line, where a message belongs")
@@ -64,10 +65,7 @@ def message(data: bytes) -> Decoded:
         return Decoded(None, f"no JSON ({printable(str(error))}): {excerpt(data)}")
     if too_deep(data, value):
         return Decoded(None, f"JSON nested too deep (more than {DEPTH} levels): {excerpt(data)}")
-    if isinstance(value, dict):
-        return Decoded(value, "")
-    kind = "a JSON array" if isinstance(value, list) else "a bare JSON value"
-    return Decoded(value, f"{kind}, where one JSON-RPC message belongs: {excerpt(data)}")
+    return Decoded(value, "a bare null, where a message belongs" if value is None else "")
 
 
 def too_deep(data: bytes, value: Any) -> bool:

@@ -2,7 +2,8 @@
 
 Rules of this file:
 
-- The process leads its own session and process group. Leaving the link ends the whole group.
+- The process leads its own session and process group. Leaving the link ends the whole group, and whoever descends from
+  it outside the group.
 - The leader is reaped only after its group was killed, so the group's number cannot belong to somebody else by then.
 - Pipes are non-blocking descriptors; each has one task that waits for it. No thread, no buffer without a bound.
 - What the process does wrong is delivered (`Incoming.problem`) or told (`dead`), never raised.
@@ -25,11 +26,12 @@ import anyio.lowlevel
 
 from troth.audit.wire.decode import Lines, excerpt, message, printable
 from troth.audit.wire.errors import LinkError
+from troth.audit.wire.family import family, kill
 from troth.audit.wire.scope import task_group
 from troth.audit.wire.types import Incoming, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
 INHERITED: Final = (
     "HOME",
@@ -82,16 +84,24 @@ async def open_link(
     link = StdioLink(process, limits)
     try:
         async with task_group() as tasks:
-            for work in link.works:
-                tasks.start_soon(work)
+            # Not cancelled with the user of the link: the pipes are drained and the exit is seen until the very end.
+            scopes = [anyio.CancelScope(shield=True) for _ in link.works]
+            for work, scope in zip(link.works, scopes, strict=True):
+                tasks.start_soon(_inside, scope, work)
             try:
                 yield link
             finally:
                 with anyio.CancelScope(shield=True):
                     await link.stop()
-                tasks.cancel_scope.cancel()
+                for scope in scopes:
+                    scope.cancel()
     finally:
         link.release()
+
+
+async def _inside(scope: anyio.CancelScope, work: Callable[[], Awaitable[None]]) -> None:
+    with scope:
+        await work()
 
 
 def environment(env: Mapping[str, str] | None) -> dict[str, str]:
@@ -232,16 +242,20 @@ class StdioLink:
     async def stop(self) -> None:
         """Ends the process, gently first; what it still writes is read and dropped. Bounded; called once."""
         self._stopping = True
-        self._close_stdin()
-        ended = "itself" if self._exited.is_set() else "stdin"
+        relatives = family(self.pid)
+        anyio.notify_closing(self._stdin)
+        self._pipes[0].close()
+        ended = "itself" if self._exit_words() else "stdin"
         for name, number in (("SIGTERM", signal.SIGTERM), ("SIGKILL", signal.SIGKILL)):
             if await self._gone(self.limits.stop):
                 break
+            relatives |= family(self.pid)
             self._signal(number)
             ended = name
         self.ended_by = self.ended_by or ended
         await self._gone(KILLED)
         self._signal(signal.SIGKILL)
+        kill(relatives)
         self._dead = self._dead or self._exit_words() or "closed"
         self._died.set()
 
@@ -250,20 +264,16 @@ class StdioLink:
         for pipe in self._pipes:
             pipe.close()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(0 if self._exited.is_set() else KILLED)
+            self._process.wait(POLL)
 
     async def _gone(self, seconds: float) -> bool:
         with anyio.move_on_after(seconds):
-            await self._exited.wait()
-        return self._exited.is_set()
+            await _exit_of(self._process)
+        return bool(self._exit_words())
 
     def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
-
-    def _close_stdin(self) -> None:
-        anyio.notify_closing(self._stdin)
-        self._pipes[0].close()
 
     def _die(self, reason: str) -> None:
         if self._dead or self._stopping:
@@ -294,8 +304,8 @@ class StdioLink:
             for line in self._lines.feed(chunk):
                 self._frames += 1
                 self._deliver(line.data, whole=line.whole)
-                if self._flooded():
-                    break
+                self._check_flood()
+            self._check_flood()
         if self._lines.rest:
             self._deliver(self._lines.rest, whole=True, ended=False)
         self._silent.set()
@@ -313,7 +323,9 @@ class StdioLink:
             problem = f"the output ends without a line end: {excerpt(data)}"
         self.receive(Incoming(channel="stdio", value=value, problem=problem))
 
-    def _flooded(self) -> bool:
+    def _check_flood(self) -> None:
+        if self._dead:
+            return
         reason = ""
         if self._frames > self.limits.frames:
             reason = f"flood: more than {self.limits.frames} lines on its standard output; killed"
@@ -323,7 +335,6 @@ class StdioLink:
             self._signal(signal.SIGKILL)
             self.ended_by = "SIGKILL"
             self._die(reason)
-        return bool(reason)
 
     async def _read_stderr(self) -> None:
         while chunk := await _read(self._stderr):
@@ -381,7 +392,10 @@ def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
     """Exit status, or the negative number of the signal that killed it; None while it runs."""
     if sys.platform != "linux" or process.returncode is not None:
         return process.poll()
-    seen = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    try:
+        seen = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return process.poll()
     if seen is None:
         return None
     return seen.si_status if seen.si_code == os.CLD_EXITED else -seen.si_status

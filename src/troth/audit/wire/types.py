@@ -95,8 +95,11 @@ class Incoming:
         status: HTTP status.
         request: The id of the request on whose stream it came, over HTTP.
         headers: Response headers in lower case, over HTTP, else empty.
-        end: True where nothing more will come on this channel for that request (an HTTP body without a message, a
-            closed stream); ``problem`` says why.
+        event_id: Of an SSE event, and at the end of a stream the last one seen, for ``Last-Event-ID``; else empty.
+        retry: Milliseconds that the SSE stream last asked to wait before reconnecting, if it did.
+        end: True where nothing more will come on this channel for that request, which is said exactly once unless the
+            auditor itself ended it; ``problem`` says why, and is empty where the end is in order (the end of a body
+            or stream that is complete, an accepted notification).
     """
 
     value: Any = None
@@ -105,6 +108,8 @@ class Incoming:
     status: int | None = None
     request: object = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    event_id: str = ""
+    retry: int | None = None
     end: bool = False
 
 
