@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import subprocess
 import sys
+import time
 
 from troth.register import register
 from troth.testing.content import VARIANTS
 from troth.testing.faults import FAULTS, twists
 from troth.testing.script import Script
+
+LINGER = 120
+"""Seconds that a process which should be gone lives on."""
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -45,16 +51,32 @@ def main(argv: list[str] | None = None) -> int:
         transport=options.transport,
         instance=options.instance,
     )
-    if options.transport == "http":
-        from troth.testing import http
+    return _http(script, options.port) if options.transport == "http" else _stdio(script)
 
-        return http.serve(script, options.port)
+
+def _http(script: Script, port: int) -> int:
+    from troth.testing import http
+
+    return http.serve(script, port)
+
+
+def _stdio(script: Script) -> int:
     from troth.testing import stdio
 
+    if script.skips("start"):
+        sys.stderr.write("ModuleNotFoundError: No module named 'a_module_that_is_not_there'\n")
+        return 1
+    if script.skips("child"):
+        subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({LINGER})"])  # noqa: S603
+    if script.skips("end"):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        return stdio.serve(script)
+        status = stdio.serve(script)
     except KeyboardInterrupt:
         return 130
+    if script.skips("end"):
+        time.sleep(LINGER)
+    return status
 
 
 if __name__ == "__main__":

@@ -208,7 +208,7 @@ def listen(script: Script, call: Call) -> Answer:
         if refusal:
             return refusal
         honoured["taskIds"] = [task for task in _strings(wanted["taskIds"]) if task in script.tasks]
-    script.listens.append(Listen(id=call.id, stream=call.stream, filter=honoured))
+    script.listens.append(Listen(id=call.id, stream=call.stream, filter=dict(honoured)))
     acknowledged: JsonObject = {"_meta": {SUBSCRIPTION: call.id}, "notifications": honoured}
     script.notify("notifications/subscriptions/acknowledged", acknowledged, call.stream)
     return SILENT

@@ -204,12 +204,14 @@ class Fault:
     Attributes:
         name: How ``--break`` calls it; a fault with a ``value`` is written ``name=value``.
         row: Register row whose promise is broken; empty for faults of the protocol as a whole.
+        also: Other rows that suffer with it.
         revisions: Revisions in which it shows.
         verdict: Verdict that an audit must reach for the row; empty where there is a ``finding`` instead.
         finding: What an audit must report beside the rows, as a short code; empty where there is none.
         description: What the server does, in a sentence.
         transport: ``any``, ``stdio`` or ``http``.
         provoke: Tool that must be called for it to show; empty where asking is enough.
+        variant: Variant of the server that shows it.
         value: Default of its value; None if it takes none.
         make: Builds the twist from the value.
     """
@@ -219,8 +221,10 @@ class Fault:
     revisions: tuple[str, ...]
     description: str
     make: Callable[[str], Twist] = field(repr=False, compare=False)
+    also: tuple[str, ...] = ()
     verdict: str = ""
     finding: str = ""
     transport: str = "any"
     provoke: str = ""
+    variant: str = "full"
     value: str | None = None

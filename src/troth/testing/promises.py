@@ -35,7 +35,7 @@ def offered(offers: JsonObject, revision: str) -> JsonObject:
             if (*path, name) not in keys:
                 continue
             deeper = isinstance(item, dict) and name not in OPEN
-            kept[name] = prune(cast("JsonObject", item), (*path, name)) if deeper else deepcopy(item)
+            kept[name] = prune(cast("JsonObject", item), (*path, name)) if deeper else deepcopy(cast("Json", item))
         return kept
 
     return prune(offers, ())

@@ -252,7 +252,7 @@ class Script:
         }
         if modern or not self.served[Era.LEGACY]:
             return self._modern(place)
-        if session is None and method != "initialize" and request is not None:
+        if session is None and method not in ("initialize", "ping") and request is not None:
             known = register().method(method, register().newest(Era.LEGACY))
             if known is None:
                 return Refusal(-32601, f"Method not found: {method}")
@@ -270,6 +270,8 @@ class Script:
         if place["id"] is None:
             return Call(**place, revision=self._newest(), era=Era.MODERN, capabilities={}, session=None)
         version, capabilities = meta.get(VERSION), meta.get(CLIENT)
+        if self.lax("meta"):
+            version, capabilities = meta.setdefault(VERSION, self._newest()), meta.setdefault(CLIENT, {})
         if not isinstance(version, str) or not isinstance(capabilities, dict):
             return Refusal(-32602, f"_meta must have {VERSION} (a string) and {CLIENT} (an object)")
         supported = list(reversed(self.served[Era.MODERN]))

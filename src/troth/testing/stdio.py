@@ -63,7 +63,7 @@ def write(outs: list[Out], sink: int) -> int | None:
         if isinstance(out, Exit):
             return out.code
         text = out.text if isinstance(out, Junk) else json.dumps(out.message)
-        rest = text.encode() + b"\n"
+        rest = text.encode(errors="surrogateescape") + b"\n"
         while rest:
             try:
                 rest = rest[os.write(sink, rest) :]
