@@ -31,8 +31,8 @@ BODY = 4 * 1024 * 1024
 """Most bytes of a request."""
 ACCEPTED = ("application/json", "text/event-stream")
 
-STATUSES: Mapping[int, int] = {-32601: 404, -32602: 400, -32600: 400, -32020: 400, -32021: 400, -32022: 400}
-"""HTTP status of a modern answer by its JSON-RPC code; 200 for every other one."""
+STATUSES: Mapping[int, int] = {-32601: 404, -32600: 400, -32020: 400, -32021: 400, -32022: 400}
+"""HTTP status of a modern answer by its JSON-RPC code; 200 for every other one, and see `_status`."""
 
 NAMED: Mapping[str, str] = {
     "tools/call": "name",
@@ -44,8 +44,6 @@ NAMED: Mapping[str, str] = {
 }
 """Modern methods whose ``Mcp-Name`` repeats this parameter."""
 
-Queue = asyncio.Queue[Json]
-
 
 class Shell:
     """Carries a script over HTTP: one queue per open stream.
@@ -56,7 +54,7 @@ class Shell:
 
     def __init__(self, script: Script) -> None:
         self.script = script
-        self.streams: dict[str, Queue] = {}
+        self.streams: dict[str, asyncio.Queue[Json]] = {}
         self.stopped = asyncio.Event()
         self.status = 0
         self._names = count(1)
@@ -92,7 +90,7 @@ class Shell:
 
     def _unknown_session(self, request: web.Request) -> web.Response | None:
         identity = request.headers.get(SESSION)
-        if self.script.skips("session"):
+        if self.script.skips("session") or self.script.skips("session-id"):
             return None
         if identity is None:
             return web.Response(status=400, text=f"{SESSION} is missing")
@@ -108,7 +106,7 @@ class Shell:
         push = f"push:{identity}"
         if push in self.streams:
             return web.Response(status=409, text="the session has a stream already")
-        self.streams[push] = Queue()
+        self.streams[push] = asyncio.Queue()
         return await self._stream(request, push, None, {})
 
     def _delete(self, request: web.Request) -> web.Response:
@@ -123,7 +121,8 @@ class Shell:
         return web.Response(status=204)
 
     async def _post(self, request: web.Request) -> web.StreamResponse:
-        if not all(kind in request.headers.get("Accept", "") for kind in ACCEPTED):
+        accept = request.headers.get("Accept", "*/*")
+        if "*/*" not in accept and not all(kind in accept for kind in ACCEPTED):
             return web.Response(status=406, text=f"Accept must name {' and '.join(ACCEPTED)}")
         try:
             value: Json = json.loads(await request.read())
@@ -139,18 +138,18 @@ class Shell:
             identity = None
         elif message.get("method") == "initialize":
             identity = secrets.token_urlsafe(18)
-        elif self.script.served[Era.LEGACY] and not self.script.skips("session-id"):
+        elif self.script.served[Era.LEGACY]:
             refused = self._unknown_session(request) or self._wrong_version(request)
             if refused:
                 return refused
-        if self.script.skips("session") and identity not in self.script.sessions and self.script.sessions:
-            identity = next(iter(self.script.sessions)) if not modern else None
+            if identity not in self.script.sessions:
+                # Only a shell that ignores sessions comes here: whoever asks speaks for the newest session.
+                identity = next(reversed(self.script.sessions), identity)
         return await self._exchange(request, value, identity, modern=modern)
 
     def _is_modern(self, message: JsonObject, request: web.Request) -> bool:
-        params = message.get("params")
-        meta = cast("JsonObject", params).get("_meta") if isinstance(params, dict) else None
-        marked = isinstance(meta, dict) and any(key in meta for key in (VERSION, CLIENT, CLIENT_INFO))
+        meta = _meta(message)
+        marked = any(key in meta for key in (VERSION, CLIENT, CLIENT_INFO))
         served = self.script.served
         claims = request.headers.get(PROTOCOL) in served[Era.MODERN]
         return bool(served[Era.MODERN]) and (marked or claims or not served[Era.LEGACY])
@@ -165,21 +164,17 @@ class Shell:
         self, request: web.Request, value: Json, identity: str | None, *, modern: bool
     ) -> web.StreamResponse:
         stream = f"post:{next(self._names)}"
-        self.streams[stream] = Queue()
-        if self.script.skips("session-id") and identity not in self.script.sessions:
-            identity = next(iter(self.script.sessions), identity)
+        self.streams[stream] = asyncio.Queue()
         self.deliver(self.script.feed(value, Context(session=identity, stream=stream)))
         headers = self._session_headers(value, identity, modern=modern)
         waits = _requests(value)
-        if not waits:
-            ready = self._drain(stream)
-            status = 400 if ready else 202
-            return web.json_response(ready[0], status=status) if ready else web.Response(status=202)
         ready = self._drain(stream)
+        if not waits:
+            return web.json_response(ready[0], status=400) if ready else web.Response(status=202)
         if len(ready) == 1 and _answers(ready[0], waits):
-            status = 200 if not modern or self.script.skips("status") else _status(ready[0])
+            status = 200 if not modern or self.script.skips("status") else _status(ready[0], cast("JsonObject", value))
             return web.json_response(ready[0], status=status, headers=headers)
-        self.streams[stream] = Queue()
+        self.streams[stream] = asyncio.Queue()
         for message in ready:
             self.streams[stream].put_nowait(message)
         return await self._stream(request, stream, waits, headers)
@@ -200,7 +195,7 @@ class Shell:
         self, request: web.Request, stream: str, waits: list[Json] | None, headers: dict[str, str]
     ) -> web.StreamResponse:
         """Writes a stream as server-sent events until every answer went out, or the client is gone."""
-        queue = self.streams[stream]
+        queue: asyncio.Queue[Json] = self.streams[stream]
         response = web.StreamResponse(headers={**headers, "Content-Type": ACCEPTED[1], "Cache-Control": "no-cache"})
         try:
             await response.prepare(request)
@@ -236,17 +231,29 @@ def _answers(message: Json, waits: list[Json]) -> bool:
     return isinstance(message, dict) and "method" not in message and bool(waits)
 
 
-def _status(message: Json) -> int:
-    error = cast("JsonObject", message).get("error") if isinstance(message, dict) else None
-    return STATUSES.get(cast("JsonObject", error)["code"], 200) if isinstance(error, dict) else 200
+def _meta(message: JsonObject) -> JsonObject:
+    params = message.get("params")
+    meta = cast("JsonObject", params).get("_meta") if isinstance(params, dict) else None
+    return cast("JsonObject", meta) if isinstance(meta, dict) else {}
+
+
+def _status(answer: Json, asked: JsonObject) -> int:
+    """The HTTP status of a modern answer."""
+    error = cast("JsonObject", answer).get("error") if isinstance(answer, dict) else None
+    if not isinstance(error, dict):
+        return 200
+    code = cast("JsonObject", error)["code"]
+    if code == -32602:
+        meta = _meta(asked)
+        return 200 if isinstance(meta.get(VERSION), str) and isinstance(meta.get(CLIENT), dict) else 400
+    return STATUSES.get(code, 200)
 
 
 def _mismatch(message: JsonObject, request: web.Request) -> str:
     """What is wrong with the headers of a modern request; empty if nothing is."""
     params = message.get("params")
     params = cast("JsonObject", params) if isinstance(params, dict) else {}
-    meta = params.get("_meta")
-    meta = cast("JsonObject", meta) if isinstance(meta, dict) else {}
+    meta = _meta(message)
     method = message.get("method")
     wanted = {METHOD: method, PROTOCOL: meta.get(VERSION)}
     if isinstance(method, str) and method in NAMED:

@@ -58,13 +58,12 @@ def _other_code(_script: Script, call: Call | None, message: JsonObject) -> Json
 def _as_request(_script: Script, call: Call | None, outs: list[Out]) -> list[Out]:
     made: list[Out] = []
     for out in outs:
-        modern = isinstance(out, Send) and call is not None and call.era is Era.MODERN
-        result = cast("JsonObject", out.message.get("result", {})) if modern else {}
+        if not isinstance(out, Send) or call is None or call.era is Era.LEGACY:
+            return outs
+        result = cast("JsonObject", out.message.get("result", {}))
         asks = cast("dict[str, JsonObject]", result.get("inputRequests", {}))
         for key, asked in asks.items():
-            made.append(
-                Send({"jsonrpc": "2.0", "id": f"ask-{key}", **asked}, out.stream if isinstance(out, Send) else "")
-            )
+            made.append(Send({"jsonrpc": "2.0", "id": f"ask-{key}", **asked}, out.stream))
         if "inputRequests" not in result:
             made.append(out)
     return made
@@ -120,7 +119,7 @@ FAULTS: tuple[Fault, ...] = (
         MODERN,
         "Refuses with -32021 and does not say which capabilities are missing.",
         Twist(after=rewrite(_no_data)),
-        finding="error.required-capabilities",
+        finding="modern.required-capabilities",
         provoke="ask_roots",
     ),
     fault(
@@ -129,7 +128,7 @@ FAULTS: tuple[Fault, ...] = (
         MODERN,
         "Refuses with -32021 and names the missing capabilities in a list, not in an object.",
         Twist(after=rewrite(_all_data)),
-        finding="error.required-capabilities",
+        finding="modern.required-capabilities",
         provoke="ask_roots",
     ),
     fault(
@@ -147,7 +146,7 @@ FAULTS: tuple[Fault, ...] = (
         MODERN,
         "Asks by a request of its own, not by an input request.",
         Twist(after=_as_request),
-        finding="modern.server-request",
+        finding="protocol.request-in-modern",
         provoke="ask_roots",
     ),
     fault(
@@ -164,7 +163,7 @@ FAULTS: tuple[Fault, ...] = (
         MODERN,
         "Takes the client capabilities of earlier requests for those of this one.",
         lax("no-inference"),
-        finding="capabilities.inferred",
+        finding="modern.infers",
         provoke="ask_roots",
     ),
     fault(
@@ -173,7 +172,7 @@ FAULTS: tuple[Fault, ...] = (
         MODERN,
         "Lists fewer tools to a client that cannot be asked and calls the list public.",
         Twist(after=edit_result(_plain_list, "tools/list")),
-        finding="list.public-varies",
+        finding="cache.public-varies",
     ),
     Fault(
         name="sampling-in-server-capabilities",

@@ -146,7 +146,7 @@ FAULTS: tuple[Fault, ...] = (
         LEGACY,
         "Sends notifications/tools/list_changed right after initialize, before notifications/initialized.",
         Twist(after=_early),
-        finding="notification.before-initialized",
+        finding="protocol.early",
     ),
     fault(
         "subscribe-refused",
@@ -228,7 +228,7 @@ FAULTS: tuple[Fault, ...] = (
         MODERN,
         "Answers resources/subscribe in a revision that removed it.",
         Twist(instead=_rpc),
-        verdict="leaked",
+        finding="method.removed-served",
     ),
     fault(
         "listen-refused",
@@ -265,7 +265,7 @@ FAULTS: tuple[Fault, ...] = (
         "Sends a notification on a listen stream ahead of the acknowledgement.",
         Twist(after=_late_ack),
         also=_LISTENED,
-        finding="listen.no-acknowledgement-first",
+        finding="listen.no-acknowledgement",
     ),
     fault(
         "listen-never-acknowledged",

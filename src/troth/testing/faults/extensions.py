@@ -139,7 +139,7 @@ FAULTS: tuple[Fault, ...] = (
         MODERN,
         "Answers tasks/list in a revision that removed it.",
         Twist(instead=instead("tasks/list", answer={"tasks": []}, revisions=MODERN)),
-        verdict="leaked",
+        finding="method.removed-served",
     ),
     fault(
         "exttasks-core-beside",

@@ -160,7 +160,7 @@ FAULTS: tuple[Fault, ...] = (
         "Gives every page of every list the same cursor for the next one.",
         Twist(after=edit_result(_repeat, "tools/list", "prompts/list", "resources/list", "resources/templates/list")),
         also=("CAP-14", "CAP-16"),
-        finding="list.endless",
+        finding="lists.cursor-repeats",
     ),
     fault(
         "lists-drop-a-page",

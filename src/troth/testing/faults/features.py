@@ -103,7 +103,7 @@ _LOGGING: tuple[Fault, ...] = (
         ALL,
         "Sends log messages below the level that was asked for.",
         lax("log-level"),
-        verdict="broken",
+        verdict="partial",
         provoke="read_note",
     ),
     fault(
@@ -112,7 +112,7 @@ _LOGGING: tuple[Fault, ...] = (
         MODERN,
         "Answers logging/setLevel in a revision that removed it.",
         Twist(instead=instead("logging/setLevel", answer={}, revisions=MODERN)),
-        verdict="leaked",
+        finding="method.removed-served",
     ),
     fault(
         "logging-not-an-object",
@@ -436,7 +436,7 @@ _EXPERIMENTAL: tuple[Fault, ...] = (
         ALL,
         "Declares experimental to legacy clients and not to modern ones.",
         Twist(declare=hide("experimental", revisions=MODERN)),
-        finding="declaration.differs-between-eras",
+        finding="declaration.eras-differ",
     ),
 )
 

@@ -85,10 +85,11 @@ def rewrite(change: Rewrite) -> After:
     def hook(script: Script, call: Call | None, outs: list[Out]) -> list[Out]:
         made: list[Out] = []
         for out in outs:
-            if not isinstance(out, Send) or not isinstance(cast("Json", out.message), dict):
+            value: Json = out.message if isinstance(out, Send) else None
+            if not isinstance(out, Send) or not isinstance(value, dict):
                 made.append(out)
                 continue
-            message = change(script, call, deepcopy(cast("JsonObject", out.message)))
+            message = change(script, call, deepcopy(cast("JsonObject", value)))
             if message is not None:
                 made.append(Send(message, out.stream))
         return made

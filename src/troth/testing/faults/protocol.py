@@ -135,7 +135,7 @@ FAULTS: tuple[Fault, ...] = (
         revisions=ALL,
         description="Refuses unknown methods with another code than -32601.",
         make=lambda code: Twist(instead=_on_unknown(Refusal(int(code), "Invalid request parameters"))),
-        finding="method.unknown-wrong-code",
+        finding="protocol.unknown-method",
         value="-32602",
     ),
     fault(
@@ -144,7 +144,7 @@ FAULTS: tuple[Fault, ...] = (
         ALL,
         "Never answers an unknown method.",
         Twist(instead=_on_unknown(SILENT)),
-        finding="method.unknown-unanswered",
+        finding="protocol.unknown-method",
     ),
     fault(
         "unknown-method-accepted",
@@ -152,7 +152,7 @@ FAULTS: tuple[Fault, ...] = (
         ALL,
         "Answers unknown methods with an empty result.",
         Twist(instead=_on_unknown({})),
-        finding="method.unknown-accepted",
+        finding="protocol.unknown-method",
     ),
     fault(
         "unknown-notification-answered",
@@ -160,7 +160,7 @@ FAULTS: tuple[Fault, ...] = (
         ALL,
         "Answers an unknown notification.",
         Twist(after=_answers_notifications),
-        finding="notification.answered",
+        finding="protocol.notification-answered",
     ),
     fault(
         "discover-malformed",
@@ -193,7 +193,7 @@ FAULTS: tuple[Fault, ...] = (
         LEGACY[1:],
         "Answers every initialize with the oldest revision.",
         Twist(instead=_oldest),
-        finding="version.other-negotiated",
+        finding="negotiation.other-version",
     ),
     fault(
         "accepts-1900",
@@ -201,7 +201,7 @@ FAULTS: tuple[Fault, ...] = (
         ALL,
         "Agrees to protocol versions that do not exist.",
         Twist(lax=frozenset({"version"}), after=edit_result(_echo, "initialize")),
-        finding="version.unknown-accepted",
+        finding="negotiation.unknown-version",
     ),
     fault(
         "initialize-refuses-version",
@@ -209,7 +209,7 @@ FAULTS: tuple[Fault, ...] = (
         LEGACY,
         "Refuses initialize with an unknown version with -32022, where it must offer one of its own.",
         Twist(instead=_refuse_version),
-        finding="version.initialize-refused",
+        finding="negotiation.malformed",
     ),
     fault(
         "unsupported-version-without-data",
@@ -217,7 +217,7 @@ FAULTS: tuple[Fault, ...] = (
         MODERN,
         "Refuses an unknown version with -32022 and does not say which ones it has.",
         Twist(after=rewrite(_no_version_data)),
-        finding="error.supported-versions",
+        finding="negotiation.unknown-version",
     ),
     fault(
         "missing-meta-accepted",
@@ -225,7 +225,7 @@ FAULTS: tuple[Fault, ...] = (
         MODERN,
         "Answers a request whose _meta lacks the client capabilities or the version.",
         lax("meta"),
-        finding="meta.missing-accepted",
+        finding="modern.meta-not-required",
     ),
     fault(
         "answers-before-initialize",
@@ -241,7 +241,7 @@ FAULTS: tuple[Fault, ...] = (
         MODERN,
         "Leaves resultType out of every result.",
         _without("resultType"),
-        finding="result.type-missing",
+        finding="result.members",
     ),
     fault(
         "cache-members-missing",
@@ -249,7 +249,7 @@ FAULTS: tuple[Fault, ...] = (
         MODERN,
         "Leaves ttlMs and cacheScope out of every result.",
         _without("ttlMs", "cacheScope"),
-        finding="result.cache-missing",
+        finding="result.members",
     ),
     fault(
         "result-members-of-other-revisions",
@@ -259,17 +259,17 @@ FAULTS: tuple[Fault, ...] = (
         Twist(after=edit_result(_modern_members)),
         finding="result.leaked-member",
     ),
-    fault("id-null", "", ALL, "Answers every request with a null id.", _id(lambda _: None), finding="answer.wrong-id"),
+    fault("id-null", "", ALL, "Answers every request with a null id.", _id(lambda _: None), finding="protocol.null-id"),
     fault(
         "wrong-id",
         "",
         ALL,
         "Answers every request with an id that nobody sent.",
         _id(lambda _: "nobody-sent-this"),
-        finding="answer.wrong-id",
+        finding="protocol.stray",
     ),
-    fault("id-as-string", "", ALL, "Answers numbers as strings in the id.", _id(str), finding="answer.wrong-id"),
-    fault("duplicate-answer", "", ALL, "Answers every request twice.", Twist(after=_twice), finding="answer.duplicate"),
+    fault("id-as-string", "", ALL, "Answers numbers as strings in the id.", _id(str), finding="protocol.stray"),
+    fault("duplicate-answer", "", ALL, "Answers every request twice.", Twist(after=_twice), finding="protocol.stray"),
     fault(
         "out-of-order",
         "",
@@ -285,7 +285,7 @@ FAULTS: tuple[Fault, ...] = (
         revisions=ALL,
         description="Never answers the named method.",
         make=_hang,
-        finding="method.unanswered",
+        finding="protocol.hangs",
         value="tools/list",
     ),
     Fault(
@@ -294,7 +294,7 @@ FAULTS: tuple[Fault, ...] = (
         revisions=ALL,
         description="Ends without a word when the named method is asked.",
         make=_die,
-        finding="target.died",
+        finding="process.died",
         value="tools/list",
     ),
     Fault(
@@ -303,7 +303,7 @@ FAULTS: tuple[Fault, ...] = (
         revisions=ALL,
         description="Ends in the middle of the answer to the named method.",
         make=_cut,
-        finding="target.died",
+        finding="process.died",
         transport="stdio",
         value="tools/list",
     ),
@@ -313,7 +313,7 @@ FAULTS: tuple[Fault, ...] = (
         revisions=ALL,
         description="Sends this many notifications that nobody asked for ahead of the answer to tools/list.",
         make=_flood,
-        finding="target.flood",
+        finding="protocol.flood",
         value="30000",
     ),
 )

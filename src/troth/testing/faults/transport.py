@@ -68,7 +68,7 @@ FAULTS: tuple[Fault, ...] = (
         ALL,
         "Writes a line that is no JSON to standard output ahead of every answer.",
         _junk("INFO: not a message"),
-        finding="wire.junk",
+        finding="protocol.junk",
         transport="stdio",
     ),
     fault(
@@ -77,7 +77,7 @@ FAULTS: tuple[Fault, ...] = (
         ALL,
         "Writes bytes that are no UTF-8 to standard output ahead of every answer.",
         _junk("\udcff\udcfe"),
-        finding="wire.junk",
+        finding="protocol.junk",
         transport="stdio",
     ),
     fault(
@@ -86,7 +86,7 @@ FAULTS: tuple[Fault, ...] = (
         ALL,
         "Sends JSON values that are no messages ahead of every answer.",
         _junk("[1, {}]"),
-        finding="wire.not-a-message",
+        finding="protocol.junk",
         transport="stdio",
     ),
     fault(
@@ -95,7 +95,7 @@ FAULTS: tuple[Fault, ...] = (
         ALL,
         "Sends a value nested thousands deep ahead of the answer to tools/list.",
         Twist(after=_deep),
-        finding="wire.junk",
+        finding="protocol.junk",
         transport="stdio",
     ),
     Fault(
@@ -104,7 +104,7 @@ FAULTS: tuple[Fault, ...] = (
         revisions=ALL,
         description="Sends a line of this many bytes ahead of the answer to tools/list.",
         make=_long_line,
-        finding="wire.too-long",
+        finding="protocol.junk",
         transport="stdio",
         value=str(17 * 1024 * 1024),
     ),
@@ -114,7 +114,7 @@ FAULTS: tuple[Fault, ...] = (
         ALL,
         "Puts terminal codes, markup and huge numbers into names and descriptions.",
         Twist(declare=_hostile_declaration, after=edit_result(_hostile, "tools/list")),
-        finding="declaration.unknown-member",
+        finding="declaration.unknown",
     ),
     fault(
         "does-not-start",
@@ -131,7 +131,7 @@ FAULTS: tuple[Fault, ...] = (
         ALL,
         "Lives on after its input ended and ignores SIGTERM (two minutes at most).",
         _shell("end"),
-        finding="target.lives-on",
+        finding="process.lives-on",
         transport="stdio",
     ),
     fault(
@@ -140,7 +140,7 @@ FAULTS: tuple[Fault, ...] = (
         ALL,
         "Starts a child that holds its output and outlives it (two minutes at most).",
         _shell("child"),
-        finding="target.lives-on",
+        finding="process.lives-on",
         transport="stdio",
     ),
     fault(
@@ -149,7 +149,7 @@ FAULTS: tuple[Fault, ...] = (
         ALL,
         "Does not declare prompts over HTTP.",
         Twist(declare=_differs),
-        finding="declaration.differs-between-transports",
+        finding="declaration.transports-differ",
     ),
     fault(
         "declaration-changes",
@@ -193,7 +193,7 @@ FAULTS: tuple[Fault, ...] = (
         MODERN,
         "Hands out a session id to modern requests.",
         _shell("stateless"),
-        finding="http.modern-session",
+        finding="modern.session-id",
         transport="http",
     ),
     fault(
@@ -212,7 +212,7 @@ FAULTS: tuple[Fault, ...] = (
         MODERN,
         "Takes requests whose headers are missing or disagree with the body.",
         _shell("headers"),
-        finding="http.headers-unchecked",
+        finding="modern.header-unchecked",
         transport="http",
     ),
     fault(
