@@ -231,6 +231,7 @@ def test_addresses_show_no_secret() -> None:
         "Bearer+tokentoken",
         "tokentoken",
         "hunter2",
+        "abc",
     }
     stdio = StdioTarget(name="b", command=("run", "--token", "x", "--api-key=y", "z-value"), env={"PLAIN": "z-value"})
     assert stdio.address == f"run --token {MASK} '--api-key={MASK}' {MASK}"

@@ -80,13 +80,13 @@ def mask_words(words: Sequence[str], secrets: Iterable[str] = ()) -> tuple[str, 
     """
     known = tuple(secrets)
     return tuple(
-        mask_text(word.replace(secret, MASK) if secret else word, known)
+        mask_text(word.removesuffix(secret) + MASK if secret else word, known)
         for word, secret in zip(words, _secret_parts(words), strict=True)
     )
 
 
 def _secret_parts(words: Sequence[str]) -> tuple[str, ...]:
-    """For each word of a command line the part of it that its name says is secret, else an empty text."""
+    """For each word of a command line the end of it that its name says is secret, else an empty text."""
     parts: list[str] = []
     whole = False
     for word in words:
