@@ -35,6 +35,7 @@ def render(
     width: int = 100,
     colour: bool = False,
     verbose: bool = False,
+    quiet: bool = False,
     anchor: Place | None = None,
     places: Mapping[str, Place] | None = None,
     secrets: Iterable[str] = (),
@@ -49,6 +50,7 @@ def render(
         width: Columns of the terminal (``text`` only).
         colour: Whether escape codes for colours may be used (``text`` only).
         verbose: Whether evidence is shown whole.
+        quiet: Whether only findings and the summary are shown (``text`` only).
         anchor: File and line on which SARIF pins every finding; None for each target's own place.
         places: Places of the targets by name.
         secrets: Values that must not appear (``Target.secrets`` of every target).
@@ -66,6 +68,7 @@ def render(
         width=width,
         colour=colour,
         verbose=verbose,
+        quiet=quiet,
         anchor=anchor,
         places=places or {},
         suppressed=suppressed,

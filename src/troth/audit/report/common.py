@@ -99,6 +99,7 @@ class View:
         width: Columns of the terminal.
         colour: Whether escape codes for colours may be used.
         verbose: Whether whole frames are shown.
+        quiet: Whether only findings and the summary are shown.
         anchor: Where CI systems pin every finding; None for each target's own place.
         places: Places of the targets by name.
         suppressed: What the baseline names.
@@ -109,6 +110,7 @@ class View:
     width: int = 100
     colour: bool = False
     verbose: bool = False
+    quiet: bool = False
     anchor: Place | None = None
     places: Mapping[str, Place] = field(default_factory=dict[str, "Place"])
     suppressed: frozenset[Entry] = frozenset()
@@ -319,7 +321,8 @@ def title(identifier: str) -> str:
 
 def server_line(target: TargetReport) -> str:
     """Name and version of the server as it told them."""
-    info = cast("dict[str, object]", target.server_info) if isinstance(target.server_info, dict) else {}
+    told: object = target.server_info
+    info = cast("dict[str, object]", told) if isinstance(told, dict) else {}
     parts = (info.get("name"), info.get("version"))
     return line(" ".join(str(part) for part in parts if isinstance(part, str | int | float)), 200) or "unnamed"
 

@@ -44,11 +44,13 @@ def render(view: View) -> str:
         _environ={},
     )
     screen = _Screen(console, view)
-    screen.head()
-    screen.table()
+    if not view.quiet:
+        screen.head()
+        screen.table()
     screen.findings()
-    screen.unobserved()
-    screen.hosts()
+    if not view.quiet:
+        screen.unobserved()
+        screen.hosts()
     screen.summary()
     return "".join(f"{text.rstrip()}\n" for text in out.getvalue().splitlines())
 
