@@ -6,22 +6,25 @@ import difflib
 import json
 import os
 import shlex
-import sys
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from troth.audit.report import FORMATS
+from troth.cli.output import NotWritten, deliver, screen, write
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from troth.audit.baseline import Entry
     from troth.audit.model import AuditReport, Severity, TargetReport
-    from troth.audit.options import Options
+    from troth.audit.options import Event, Options
     from troth.audit.targets import Place, Target
+
+    Audit = Callable[[tuple[Target, ...], Options, Callable[[Event], None]], Awaitable[tuple[TargetReport, ...]]]
 
 KEPT, FINDINGS, USAGE, UNCHECKED, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit status: promises kept; findings at or above --fail-on, or a stale baseline; wrong usage; a target that could
@@ -161,7 +164,7 @@ class _Run:
             return self._judge(self._audit())
         except _Interrupted as interrupted:
             return interrupted.status
-        except _NotWritten as error:
+        except NotWritten as error:
             return self._failed("output", None, str(error))
         except Exception as error:
             return self._internal(error)
@@ -183,9 +186,9 @@ class _Run:
 
         applied = apply_baseline(report, self.baseline) if self.baseline is not None else None
         shown = applied.report if applied else report
-        suppressed = applied.suppressed if applied else frozenset()
+        suppressed: frozenset[Entry] = applied.suppressed if applied else frozenset()
         fail_on = None if self.call.fail_on == "never" else Severity(self.call.fail_on)
-        colour, width = (False, 100) if self.call.output else _screen()
+        colour, width = (False, 100) if self.call.output else screen()
         text = render(
             shown,
             self.call.format,
@@ -199,7 +202,7 @@ class _Run:
             suppressed=suppressed,
             fail_on=fail_on,
         )
-        _deliver(text, self.call.output, machine=self.call.format != "text")
+        deliver(text, self.call.output, machine=self.call.format != "text")
         unchecked = [target for target in report.targets if not _checked(target)]
         for target in unchecked:
             self._failed(target.outcome.value, target.name, target.reason or "none of the revisions asked is served")
@@ -208,7 +211,7 @@ class _Run:
                 self._failed("baseline", None, f"{self.call.write_baseline}: not written, a target was not checked")
             return UNCHECKED
         if self.call.write_baseline:
-            _write(self.call.write_baseline, to_text(report))
+            write(self.call.write_baseline, to_text(report))
             return KEPT
         failing = fail_on is not None and _reached(shown, suppressed, fail_on)
         return FINDINGS if failing or shown.stale else KEPT
@@ -240,10 +243,6 @@ class _Interrupted(Exception):  # noqa: N818
     def __init__(self, status: int) -> None:
         super().__init__(status)
         self.status = status
-
-
-class _NotWritten(Exception):  # noqa: N818
-    """A report or baseline could not be written; the text says which and why."""
 
 
 def _options(call: _Call) -> Options:
@@ -369,16 +368,6 @@ def _checked(target: TargetReport) -> bool:
     return target.outcome is Outcome.CHECKED
 
 
-def _screen() -> tuple[bool, int]:
-    """Whether standard output takes colours, and its width in columns."""
-    import shutil
-
-    terminal = sys.stdout.isatty()
-    forced = bool(os.environ.get("FORCE_COLOR"))
-    plain = bool(os.environ.get("NO_COLOR")) or (os.environ.get("TERM") == "dumb" and not forced)
-    return (terminal or forced) and not plain, shutil.get_terminal_size((100, 24)).columns
-
-
 def _run(targets: tuple[Target, ...], options: Options, *, progress: bool) -> tuple[TargetReport, ...]:
     """Runs the engine; a signal stops it in good order.
 
@@ -389,8 +378,9 @@ def _run(targets: tuple[Target, ...], options: Options, *, progress: bool) -> tu
 
     import anyio
 
-    from troth.audit.engine import audit
     from troth.cli.progress import Progress
+
+    audit: Audit = import_module("troth.audit.engine").audit
 
     caught: list[int] = []
 
@@ -417,55 +407,3 @@ def _run(targets: tuple[Target, ...], options: Options, *, progress: bool) -> tu
     if caught:
         raise _Interrupted(128 + caught[0])
     return reports
-
-
-def _deliver(text: str, path: str | None, *, machine: bool) -> None:
-    """Writes the report to its file or to standard output.
-
-    Raises:
-        _NotWritten: It did not fit, or may not be written there.
-    """
-    if path is not None:
-        _write(path, text)
-        return
-    out = click.get_binary_stream("stdout")
-    encoding = "utf-8" if machine else (sys.stdout.encoding or "utf-8")
-    try:
-        out.write(text.encode(encoding, "replace"))
-        out.flush()
-    except BrokenPipeError:
-        # The reader has seen enough; the exit status still tells the verdict.
-        _silence(out)
-    except OSError as error:
-        _silence(out)
-        raise _NotWritten(f"standard output: {error.strerror or error}") from None
-
-
-def _silence(out: Any) -> None:
-    """Sends what is left in the buffer nowhere, so that closing it at exit raises nothing."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, out.fileno())
-    os.close(nowhere)
-
-
-def _write(path: str, text: str) -> None:
-    """Writes a file whole or not at all. Devices and pipes are written in place."""
-    target = Path(path)
-    place = target if target.exists() and not target.is_file() else target.with_name(f".{target.name}.{os.getpid()}~")
-    try:
-        if place.is_dir():
-            raise _NotWritten(f"{path}: is a folder")
-        try:
-            with place.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
-                file.write(text)
-                file.flush()
-                if place is not target:
-                    os.fsync(file.fileno())
-            if place is not target:
-                place.replace(target.resolve())
-        except BaseException:
-            if place is not target:
-                place.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise _NotWritten(f"{path}: {error.strerror or error}") from None

@@ -1,0 +1,79 @@
+"""Verdicts and findings as tables: what each means, and how much it matters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from troth.audit.model import Severity, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a verdict or a kind of finding says.
+
+    Attributes:
+        severity: The usual severity; a probe may give another with a reason.
+        text: One sentence for people.
+    """
+
+    severity: Severity
+    text: str
+
+
+VERDICTS: dict[Verdict, Meaning] = {
+    Verdict.KEPT: Meaning(Severity.NONE, "Declared and delivered."),
+    Verdict.ABSENT: Meaning(Severity.NONE, "Neither declared nor served."),
+    Verdict.NOT_OBSERVABLE: Meaning(Severity.NONE, "Nothing on the wire can decide it; the hint says what would."),
+    Verdict.EMPTY: Meaning(Severity.NOTE, "Declared and served, with nothing in it."),
+    Verdict.WRONG_CODE: Meaning(Severity.WARNING, "Refused, but not with the code that this revision uses."),
+    Verdict.UNDECLARED: Meaning(Severity.WARNING, "Served or sent without having been declared."),
+    Verdict.LEAKED: Meaning(Severity.WARNING, "A member that the revision in force does not define."),
+    Verdict.PARTIAL: Meaning(Severity.ERROR, "Declared, and a part of it is refused."),
+    Verdict.MALFORMED: Meaning(Severity.ERROR, "Declared with a value of the wrong type, which counts as absent."),
+    Verdict.UNGATED: Meaning(Severity.ERROR, "Asks for, or sends, what the client did not opt into."),
+    Verdict.BROKEN: Meaning(Severity.ERROR, "Declared and not delivered."),
+}
+"""From the least to the most serious: where several apply to a row, the last one in this order stands."""
+
+RANK = {verdict: rank for rank, verdict in enumerate(VERDICTS)}
+SEVERITY_RANK = {severity: rank for rank, severity in enumerate(Severity)}
+
+FINDINGS: dict[str, Meaning] = {
+    "cache.public-varies": Meaning(
+        Severity.ERROR, "A list that depends on the client's capabilities is offered to shared caches."
+    ),
+    "cache.varies-by-connection": Meaning(Severity.ERROR, "Two connections with the same declaration see two lists."),
+    "declaration.eras-differ": Meaning(Severity.NOTE, "`initialize` and `server/discover` declare different things."),
+    "declaration.transports-differ": Meaning(Severity.WARNING, "One server declares different things per transport."),
+    "era.discover-malformed": Meaning(Severity.WARNING, "The discover result lacks members that the schema requires."),
+    "era.discover-silent": Meaning(Severity.WARNING, "A request of the modern era is never answered."),
+    "listen.acknowledged-absent": Meaning(Severity.WARNING, "Updates are acknowledged for a resource that is none."),
+    "listen.no-acknowledgement": Meaning(Severity.ERROR, "A listen stream does not begin with its acknowledgement."),
+    "listen.untagged": Meaning(Severity.ERROR, "A message of a listen stream lacks its subscription id."),
+    "lists.cursor-repeats": Meaning(Severity.ERROR, "A list's pages never end."),
+    "logging.bad-level-accepted": Meaning(Severity.NOTE, "A log level that does not exist is accepted."),
+    "method.removed-served": Meaning(Severity.WARNING, "A method that this revision removed is still answered."),
+    "negotiation.unknown-version": Meaning(Severity.WARNING, "A protocol version that does not exist is accepted."),
+    "negotiation.malformed": Meaning(Severity.ERROR, "The answer to the opening request is not what it must be."),
+    "modern.meta-not-required": Meaning(Severity.WARNING, "A request without its client capabilities is served."),
+    "modern.required-capabilities": Meaning(
+        Severity.ERROR, "A refusal for a missing client capability does not say which."
+    ),
+    "modern.session-id": Meaning(Severity.WARNING, "A stateless answer carries a session id."),
+    "modern.header-unchecked": Meaning(Severity.WARNING, "Headers that contradict the body are accepted."),
+    "modern.infers": Meaning(Severity.ERROR, "Client capabilities of one request are used for another."),
+    "http.status": Meaning(Severity.WARNING, "The HTTP status is not the one that goes with the error."),
+    "process.died": Meaning(Severity.ERROR, "The server ended in the middle of the conversation."),
+    "protocol.early": Meaning(Severity.WARNING, "The server speaks before the handshake is over."),
+    "protocol.hangs": Meaning(Severity.ERROR, "A request is never answered."),
+    "protocol.junk": Meaning(Severity.ERROR, "Something that is no message stands between the messages."),
+    "protocol.notification-answered": Meaning(Severity.ERROR, "A notification is answered."),
+    "protocol.null-id": Meaning(Severity.WARNING, "A response does not name its request."),
+    "protocol.ping": Meaning(Severity.ERROR, "`ping` is not answered with an empty result."),
+    "protocol.request-in-modern": Meaning(Severity.ERROR, "The server sends a request in an era that has none."),
+    "protocol.stray": Meaning(Severity.WARNING, "A response answers nothing that was asked."),
+    "protocol.unknown-method": Meaning(Severity.WARNING, "An unknown method is not refused with -32601."),
+    "result.members": Meaning(Severity.WARNING, "A result lacks members that its schema requires."),
+    "tasks.not-isolated": Meaning(Severity.ERROR, "One session sees another session's tasks."),
+}
+"""Findings that belong to no single row, by their stable code."""
