@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from troth.audit.masking import MASK, is_secret_name, mask_command, mask_text, mask_url, mask_value, mask_words
+from troth.audit.masking import MASK, is_secret_name, mask_command, mask_text, mask_url, mask_words
 from troth.audit.targets import HttpTarget, Place, StdioTarget, UsageError, parse_targets
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ def test_a_python_object_is_run_by_this_interpreter(tmp_path: Path) -> None:
     file.write_text("mcp = None\n", "utf-8")
     (target,) = parse_targets([f"{file}:mcp"])
     assert target == StdioTarget(
-        name="server.py:mcp", command=(sys.executable, "-m", "troth.audit.runner", f"{file}:mcp")
+        name="server.py:mcp",
+        command=(sys.executable, "-m", "troth.audit.runner", f"{file}:mcp"),
+        place=Place(str(file)),
     )
 
 
@@ -229,6 +231,7 @@ def test_addresses_show_no_secret() -> None:
         "Bearer+tokentoken",
         "tokentoken",
         "hunter2",
+        "abc",
     }
     stdio = StdioTarget(name="b", command=("run", "--token", "x", "--api-key=y", "z-value"), env={"PLAIN": "z-value"})
     assert stdio.address == f"run --token {MASK} '--api-key={MASK}' {MASK}"
@@ -252,21 +255,6 @@ def test_command_lines_are_masked_word_by_word(words: list[str], masked: tuple[s
 
 def test_a_masked_command_line_can_be_read_by_a_shell() -> None:
     assert mask_command(["a b", "--password", "c"]) == f"'a b' --password {MASK}"
-
-
-def test_values_are_masked_at_any_depth() -> None:
-    deep: object = "s3cret!"
-    for _ in range(5000):
-        deep = [deep]
-    masked = mask_value(
-        {"s3cret!": 1, "n": 123456, "f": 1.5, "big": 10**5000, "b": True, "Cookie": {"a": 1}, "deep": deep},
-        ("s3cret!", "123456"),
-    )
-    inner = masked.pop("deep")
-    while isinstance(inner, list):
-        (inner,) = inner
-    assert inner == MASK
-    assert masked == {MASK: 1, "n": MASK, "f": 1.5, "big": 10**5000, "b": True, "Cookie": MASK}
 
 
 def test_text_is_masked_by_header_names_and_urls() -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import quote, quote_plus, urlsplit, urlunsplit
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -79,28 +79,30 @@ def mask_words(words: Sequence[str], secrets: Iterable[str] = ()) -> tuple[str, 
         secrets: Values known to be secret.
     """
     known = tuple(secrets)
-    masked: list[str] = []
-    hide_next = False
+    return tuple(
+        mask_text(word.removesuffix(secret) + MASK if secret else word, known)
+        for word, secret in zip(words, _secret_parts(words), strict=True)
+    )
+
+
+def _secret_parts(words: Sequence[str]) -> tuple[str, ...]:
+    """For each word of a command line the end of it that its name says is secret, else an empty text."""
+    parts: list[str] = []
+    whole = False
     for word in words:
-        if hide_next and not _LONG_OPTION.match(word):
-            hide_next = False
-            masked.append(MASK)
-            continue
-        hide_next = word.startswith("-") and "=" not in word and is_secret_name(word)
-        masked.append(mask_text(_mask_word(word), known))
-    return tuple(masked)
+        parts.append(word if whole and not _LONG_OPTION.match(word) else _secret_part(word))
+        whole = word.startswith("-") and "=" not in word and is_secret_name(word)
+    return tuple(parts)
 
 
-def _mask_word(word: str) -> str:
+def _secret_part(word: str) -> str:
     if "://" in word:
-        return word
-    assignment = _ASSIGNMENT.fullmatch(word)
-    if assignment and assignment["value"] and is_secret_name(assignment["name"]):
-        return f"{assignment['name']}={MASK}"
-    header = _HEADER.fullmatch(word)
-    if header and is_secret_name(header["name"]):
-        return f"{header['name']}: {MASK}"
-    return word
+        return ""
+    for shape in (_ASSIGNMENT, _HEADER):
+        match = shape.fullmatch(word)
+        if match and is_secret_name(match["name"]):
+            return match["value"]
+    return ""
 
 
 def mask_command(words: Sequence[str], secrets: Iterable[str] = ()) -> str:
@@ -118,53 +120,35 @@ def mask_text(text: str, secrets: Iterable[str] = ()) -> str:
     return _HEADER_TEXT.sub(lambda match: match["name"] + MASK, text)
 
 
-def mask_value(value: object, secrets: Iterable[str] = ()) -> Any:
-    """A JSON value with secrets masked at any depth, in member names and in values.
-
-    Not recursive: the nesting of a peer's value must not be able to exhaust the stack.
-    """
-    known = tuple(secrets)
-    holder: list[Any] = [None]
-    work: list[tuple[Any, Any, Any]] = [(holder, 0, value)]
-    while work:
-        place, key, item = work.pop()
-        if isinstance(item, str):
-            place[key] = mask_text(item, known)
-        elif isinstance(item, dict):
-            fresh: dict[str, Any] = {}
-            place[key] = fresh
-            for name, member in cast("dict[object, Any]", item).items():
-                text = mask_text(str(name), known)
-                fresh[text] = MASK
-                if text.lower() not in HEADERS:
-                    work.append((fresh, text, member))
-        elif isinstance(item, list | tuple):
-            members = cast("list[Any]", item)
-            place[key] = copy = [None] * len(members)
-            work.extend((copy, index, member) for index, member in enumerate(members))
-        elif isinstance(item, int | float) and not isinstance(item, bool):
-            place[key] = MASK if known and _number_text(item) in known else item
-        else:
-            place[key] = item
-    return holder[0]
-
-
-def _number_text(number: float) -> str:
-    # Longer integers cannot be a secret that a person typed, and printing them is slow.
-    return "" if isinstance(number, int) and number.bit_length() > 1024 else str(number)
-
-
-def secrets_of(given: Mapping[str, str], *, named: bool = False) -> tuple[str, ...]:
-    """The values among ``given`` that must never be shown, longest first, also as a URL would spell them.
+def secrets_of(given: Mapping[str, str], *, named: bool = False, words: Sequence[str] = ()) -> tuple[str, ...]:
+    """The values that must never be shown, longest first, also as a URL would spell them.
 
     Args:
         given: Environment variables or headers by name.
         named: Whether every one is to be taken as secret by its name (headers are).
+        words: A command line, or URLs, in which named secrets may stand.
     """
     values: set[str] = set()
     for name, value in given.items():
-        shortest = SHORTEST_NAMED if named or is_secret_name(name) else SHORTEST
-        for form in (value, value.strip(), _SCHEME.sub("", value.strip())):
-            if len(form) >= shortest:
-                values |= {form, quote(form, safe=""), quote_plus(form)}
+        values |= _forms(value, SHORTEST_NAMED if named or is_secret_name(name) else SHORTEST)
+    for value in _secret_parts(words):
+        values |= _forms(value, SHORTEST_NAMED)
+    for match in (match for word in words for match in _URL.finditer(word)):
+        for value in _url_secrets(match[0]):
+            values |= _forms(value, SHORTEST_NAMED)
     return tuple(sorted(values, key=lambda text: (-len(text), text)))
+
+
+def _url_secrets(url: str) -> list[str]:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return []
+    named = [value for name, value in parse_qsl(f"{parts.query}&{parts.fragment}") if is_secret_name(name)]
+    return [*named, unquote(parts.password)] if parts.password else named
+
+
+def _forms(value: str, shortest: int) -> set[str]:
+    plain = {value, value.strip(), _SCHEME.sub("", value.strip())}
+    long = {form for form in plain if len(form) >= shortest}
+    return long | {quote(form, safe="") for form in long} | {quote_plus(form) for form in long}

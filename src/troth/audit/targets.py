@@ -42,7 +42,7 @@ class StdioTarget:
         command: Program and arguments.
         env: Variables that the process gets beside the auditor's own environment.
         cwd: Working directory; None for the auditor's.
-        place: Where it is configured, if a configuration file names it.
+        place: Where it is configured or defined, if a file does so.
     """
 
     name: str
@@ -64,7 +64,7 @@ class StdioTarget:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Values that no report may show."""
-        return secrets_of(self.env)
+        return secrets_of(self.env, words=self.command)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class HttpTarget:
         name: What reports call it.
         url: Absolute URL, http or https.
         headers: Sent with every request; never shown.
-        place: Where it is configured, if a configuration file names it.
+        place: Where it is configured or defined, if a file does so.
     """
 
     name: str
@@ -96,9 +96,7 @@ class HttpTarget:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Values that no report may show."""
-        parts = urlsplit(self.url)
-        password = {"password": parts.password} if parts.password else {}
-        return secrets_of({**self.headers, **password}, named=True)
+        return secrets_of(self.headers, named=True, words=(self.url,))
 
 
 Target = StdioTarget | HttpTarget
@@ -237,7 +235,7 @@ def _python(file: str, name: str) -> StdioTarget:
     if not Path(file).is_file():
         raise UsageError(f"No such file: {file!r} (in the target {file}:{name}).")
     command = (sys.executable, "-m", "troth.audit.runner", f"{file}:{name}")
-    return StdioTarget(name=f"{Path(file).name}:{name}", command=command)
+    return StdioTarget(name=f"{Path(file).name}:{name}", command=command, place=Place(file))
 
 
 def _command_name(command: Sequence[str]) -> str:

@@ -1,0 +1,225 @@
+"""The report for people at a terminal: facts, the table, findings with their proof, and what was not seen."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from troth.audit.model import Outcome, Severity, Verdict
+from troth.audit.report.common import excerpt, merge, outcome_words, plural, revisions_of, server_line, span, title
+from troth.audit.report.grid import MARKS, Column, Grid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from troth.audit.model import HostView, TargetReport
+    from troth.audit.report.common import Item, Merged, View
+
+STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan", Severity.NONE: "green"}
+_QUIET = {Verdict.ABSENT: "dim", Verdict.NOT_OBSERVABLE: "dim"}
+_NARROWEST = 40
+_CELL = 14
+"""Columns of the terminal that one column of verdicts takes: the longest word, its mark, and the space between."""
+
+
+def render(view: View) -> str:
+    """The report as text of at most ``view.width`` columns where words allow it."""
+    out = StringIO()
+    console = Console(
+        file=out,
+        width=max(view.width, _NARROWEST),
+        force_terminal=view.colour,
+        color_system="standard" if view.colour else None,
+        no_color=not view.colour,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ={},
+    )
+    screen = _Screen(console, view)
+    if not view.quiet:
+        screen.head()
+        screen.table()
+    screen.findings()
+    if not view.quiet:
+        screen.unobserved()
+        screen.hosts()
+    screen.summary()
+    return "".join(f"{text.rstrip()}\n" for text in out.getvalue().splitlines())
+
+
+class _Screen:
+    """Writes the parts of the report one after the other."""
+
+    def __init__(self, console: Console, view: View) -> None:
+        self.console, self.view = console, view
+        self.asked = revisions_of(view.report)
+
+    def say(self, text: str | Text = "", indent: int = 0) -> None:
+        body = Text(text) if isinstance(text, str) else text
+        self.console.print(Padding(body, (0, 0, 0, indent)) if indent else body)
+
+    def heading(self, text: str) -> None:
+        self.say()
+        self.say(Text(text, style="bold"))
+
+    def pair(self, label: str, text: str, *, indent: int = 2, style: str = "") -> None:
+        """A label and text that wraps beside it."""
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True, min_width=8)
+        table.add_column(overflow="fold")
+        table.add_row(Text(label, style="dim"), Text(text, style=style))
+        self.console.print(Padding(table, (0, 0, 0, indent)))
+
+    def head(self) -> None:
+        report = self.view.report
+        self.say(Text(f"troth {report.troth}", style="bold") + Text(f"  {report.started_at}", style="not bold dim"))
+        for target in report.targets:
+            self.target(target)
+
+    def target(self, target: TargetReport) -> None:
+        self.heading(target.name)
+        self.pair("address", target.address)
+        if target.outcome is Outcome.CHECKED:
+            self.pair("server", f"{server_line(target)}, over {target.transport}")
+        else:
+            self.pair("result", outcome_words(target), style="bold red")
+            return
+        eras = dict.fromkeys(part.era for part in target.revisions.values() if part.era)
+        self.pair("era", ", ".join(eras) or "none")
+        same = [asked for asked, part in target.revisions.items() if part.negotiated == asked]
+        self.pair("speaks", ", ".join(same) or "none of the revisions asked")
+        for asked, part in target.revisions.items():
+            if part.outcome is not Outcome.CHECKED:
+                self.pair(asked, outcome_words(part), style="yellow")
+            elif part.negotiated != asked:
+                self.pair(asked, f"answered with {part.negotiated or 'no revision'}", style="yellow")
+
+    def table(self) -> None:
+        grid = Grid(self.view)
+        if not grid.columns:
+            return
+        self.heading("Capabilities")
+        width = self.console.width
+        numbered = width >= 76
+        first = min(grid.path_width, max(width - (11 if numbered else 0) - 2 * _CELL, 18)) + 2
+        fit = max((width - first - (13 if numbered else 0)) // _CELL, 1)
+        for start in range(0, len(grid.columns), fit):
+            self.console.print(self._block(grid, grid.columns[start : start + fit], numbered=numbered))
+        for text in grid.folded:
+            self.say(text, 1)
+        for text in grid.legend:
+            self.say(Text(text, style="dim"), 1)
+
+    def _block(self, grid: Grid, columns: Sequence[Column], *, numbered: bool) -> Table:
+        table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=True, show_edge=False, collapse_padding=True)
+        if numbered:
+            table.add_column("id", no_wrap=True, max_width=11, overflow="ellipsis", style="dim")
+        table.add_column("capability", overflow="fold")
+        for column in columns:
+            table.add_column(Text(column.heading), min_width=_CELL - 2, max_width=_CELL - 1, overflow="fold")
+        for side in grid.sides:
+            if grid.several_sides:
+                words = "what the server promises" if side == "server" else "what the server asks of its client"
+                lead = ("",) if numbered else ()
+                table.add_row(*lead, Text(words, style="italic"))
+            for line in grid.lines(side):
+                cells = [self._cell(line.cells.get(column.key)) for column in columns]
+                table.add_row(*((line.id,) if numbered else ()), Text(line.path), *cells)
+        return table
+
+    def _cell(self, item: Item | None) -> Text:
+        if item is None or item.verdict is None:
+            return Text("·", style="dim")
+        mark, word = MARKS[item.verdict]
+        style = "dim" if item.suppressed else _QUIET.get(item.verdict, STYLES[item.severity])
+        return Text(f"{mark} {word}".strip(), style=style)
+
+    def findings(self) -> None:
+        faults = merge(self.view.faults)
+        if not faults:
+            return
+        self.heading("Findings")
+        for fault in faults:
+            self.finding(fault)
+
+    def finding(self, fault: Merged) -> None:
+        item = fault.item
+        self.say()
+        head = Text(f"{item.severity.value:<9}", style=STYLES[item.severity])
+        if item.verdict is not None:
+            head.append(f"{MARKS[item.verdict][1]}  ")
+        head.append(f"{item.id}", style="bold not dim")
+        head.append(f"  {item.path}" if item.path else "")
+        head.append(f"  {fault.words(self.view)}", style="dim")
+        self.say(head)
+        self.say(item.message, 2)
+        for label, text in (("mend", item.hint), ("source", item.source)):
+            if text:
+                self.pair(label, text)
+        for label, text in excerpt(item.evidence, whole=self.view.verbose):
+            self.pair(label, text, style="dim")
+        self.pair("again", self.view.again(item))
+
+    def unobserved(self) -> None:
+        if not self.view.unobserved:
+            return
+        hints: dict[str, list[Item]] = {}
+        for item in self.view.unobserved:
+            hints.setdefault(item.hint or item.message, []).append(item)
+        self.heading("Not seen: neither kept nor broken, because nothing showed it")
+        for hint, items in hints.items():
+            names = list(dict.fromkeys(f"{item.path} ({item.id})" for item in items))
+            revisions = [revision for revision in self.asked if any(item.revision == revision for item in items)]
+            self.say(hint, 2)
+            self.say(Text(f"{', '.join(names)}; {span(revisions, self.asked)}", style="dim"), 4)
+
+    def hosts(self) -> None:
+        for target in self.view.report.targets:
+            views: dict[str, list[str]] = {}
+            seen: dict[str, HostView] = {}
+            for revision, part in target.revisions.items():
+                if part.host_view is not None:
+                    key = repr(part.host_view)
+                    seen[key] = part.host_view
+                    views.setdefault(key, []).append(revision)
+            for key, revisions in views.items():
+                self.host(target.name, seen[key], revisions)
+
+    def host(self, target: str, view: HostView, revisions: Iterable[str]) -> None:
+        self.heading(f"As {view.profile} sees {target}, {span(list(revisions), self.asked)}")
+        if not view.speaks:
+            self.say("It does not speak this revision.", 2)
+        for path, use in view.effective.items():
+            self.pair(path, use)
+        for label, names in (("tools", view.tools), ("prompts", view.prompts), ("resources", view.resources)):
+            self.pair(label, f"{len(names)}: {', '.join(names)}" if names else "none")
+        for note in view.notes:
+            self.pair("note", note)
+
+    def summary(self) -> None:
+        view, report = self.view, self.view.report
+        self.heading("Summary")
+        if view.verdicts:
+            self.pair(
+                "verdicts",
+                ", ".join(f"{count} {MARKS[verdict][1] or verdict.value}" for verdict, count in view.verdicts.items()),
+            )
+        counts = [plural(count, severity.value) for severity, count in view.severities.items() if count]
+        self.pair("findings", ", ".join(counts) or "none")
+        if report.suppressed:
+            self.pair("baseline", f"{plural(report.suppressed, 'finding')} suppressed")
+        for entry in report.stale:
+            self.pair("stale", f"{entry}: in the baseline and no longer found; remove it", style="bold red")
+        codes = list(dict.fromkeys(code for item in view.faults for code in item.explainable))
+        if codes:
+            self.pair("more", f"troth explain {codes[0]}: {title(codes[0])}")
+            if len(codes) > 1:
+                self.pair("", f"also: {', '.join(codes[1:])}")
