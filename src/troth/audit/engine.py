@@ -73,7 +73,8 @@ PROBES: tuple[tuple[str, Callable[[Context], Awaitable[None]]], ...] = (
 """The probes in their order: what provokes comes before what judges by everything seen."""
 
 AT_ONCE = 2
-"""Revisions of one target that are asked at once. Start-up is most of the time, and costs a processor each."""
+"""Revisions of one target that open at once: starting costs a processor each. The conversations then run side by
+side, since they mostly wait."""
 SILENCE = 3.0
 """A modern target may take so many times as long for its first answer as it took for the legacy handshake."""
 
@@ -91,7 +92,7 @@ class _Run:
     answered: anyio.Event = field(default_factory=anyio.Event)
     """Set when a legacy handshake was answered: the target has started."""
     took: float = 0.0
-    stderr: str = ""
+    starting: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(AT_ONCE))
 
     def event(self, revision: str | None, text: str) -> None:
         self.step += 1
@@ -150,11 +151,9 @@ async def _target(run: _Run) -> TargetReport:
     modern = [name for name in revisions if register().era(name) is Era.MODERN]
     legacy = [name for name in reversed(revisions) if name not in modern]
     order = [*legacy[:1], *modern, *legacy[1:]]
-    limiter = anyio.CapacityLimiter(AT_ONCE)
 
     async def one(revision: str) -> None:
-        async with limiter:
-            results[revision], infos[revision] = await _revision(run, revision)
+        results[revision], infos[revision] = await _revision(run, revision)
 
     async with anyio.create_task_group() as tasks:
         if modern and not legacy:
@@ -211,12 +210,13 @@ async def _revision(run: _Run, revision: str) -> tuple[RevisionReport, Any]:
     run.event(revision, "opening")
     async with AsyncExitStack() as stack:
         try:
-            full = await run.enter(stack, revision, declarable(revision), answer_all)
-            none = await run.enter(stack, revision, {}, answer_none) if full.era is Era.LEGACY else None
+            async with run.starting:
+                full = await run.enter(stack, revision, declarable(revision), answer_all)
+                none = await run.enter(stack, revision, {}, answer_none) if full.era is Era.LEGACY else None
+                await _open(run, full, none)
         except LinkError as error:
             outcome = Outcome.DID_NOT_START if run.target.transport == "stdio" else Outcome.UNREACHABLE
             return _unchecked(outcome, str(error), begun), None
-        await _open(run, full, none)
         report, info = await _conversation(run, stack, revision, full, none)
     elapsed = int((time.monotonic() - begun) * 1000)
     return _timed(report, elapsed), info
