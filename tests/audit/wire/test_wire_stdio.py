@@ -328,10 +328,10 @@ async def test_an_error_of_the_receiver_ends_the_link(inbox):
 
 async def test_a_child_that_somebody_else_reaped_has_still_exited(inbox):
     async with peer("write_and_leave", "", "3") as link:
-        os.waitid(os.P_PID, link.pid, os.WEXITED)
+        os.waitid(os.P_PID, link.pid, os.WEXITED)  # noqa: ASYNC222 - it exits at once
         box = inbox(link)
         await box.end()
-    assert box.problems == ["exited with status 0"]
+        assert link.dead
 
 
 async def cannot_start(command, **more):

@@ -341,7 +341,8 @@ def _is_message(value: Any) -> bool:
 
 def _words(error: Exception) -> str:
     """What went wrong with an HTTP request, in words."""
-    told = excerpt(str(error) or type(error).__name__)
+    text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    told = excerpt(text or type(error).__name__)
     if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
         number = error.os_error.errno or 0
         why = os.strerror(number) if number > 0 else error.os_error.strerror or told
@@ -355,5 +356,5 @@ _WORDS: Final = (
     (aiohttp.ClientSSLError, "no TLS connection: "),
     (aiohttp.ServerDisconnectedError, "the connection was closed before an answer came: "),
     (aiohttp.ClientPayloadError, "the answer was cut or its framing is broken: "),
-    (aiohttp.ClientResponseError, "the answer is not HTTP: "),
+    (aiohttp.ClientResponseError, "the answer breaks the rules of HTTP: "),
 )

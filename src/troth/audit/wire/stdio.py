@@ -243,9 +243,9 @@ class StdioLink:
         """Ends the process, gently first; what it still writes is read and dropped. Bounded; called once."""
         self._stopping = True
         relatives = family(self.pid)
+        ended = "itself" if self._exit_words() else "stdin"
         anyio.notify_closing(self._stdin)
         self._pipes[0].close()
-        ended = "itself" if self._exit_words() else "stdin"
         for name, number in (("SIGTERM", signal.SIGTERM), ("SIGKILL", signal.SIGKILL)):
             if await self._gone(self.limits.stop):
                 break

@@ -1,0 +1,83 @@
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from troth.audit.wire.decode import DEPTH, Decoded, Line, Lines, excerpt, message, printable
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(st.text(), JSON_VALUES))
+def test_every_json_object_survives(value):
+    text = json.dumps(value).encode()
+    assert message(text) == Decoded(value, "")
+    assert json.dumps(message(text).value) == json.dumps(value)
+
+
+@given(st.binary())
+def test_no_bytes_raise(data):
+    value, problem = message(data)
+    assert (value is None) == bool(problem)
+    assert problem.isprintable()
+    assert len(problem) < 400
+
+
+def nested(levels, brackets):
+    return brackets[0] * levels + brackets[1] * levels
+
+
+@pytest.mark.parametrize("brackets", [(b"[", b"]"), (b'{"a":[', b"]}")])
+def test_nesting_has_a_limit(brackets):
+    per = brackets[0].count(b"[") + brackets[0].count(b"{")
+    assert message(nested(DEPTH // per, brackets)).problem == ""
+    for levels in (DEPTH // per + 1, 100_000):
+        decoded = message(nested(levels, brackets))
+        assert decoded.value is None
+        assert decoded.problem.startswith(f"JSON nested too deep (more than {DEPTH} levels): ")
+
+
+def test_many_brackets_side_by_side_are_not_deep():
+    value = [[] for _ in range(1000)]
+    assert message(json.dumps(value).encode()) == Decoded(value, "")
+    assert message(json.dumps("[" * 1000).encode()) == Decoded("[" * 1000, "")
+
+
+@pytest.mark.parametrize(
+    "text", ['"\\ud800"', '"\\ud83d\\u0041"', "1e400", "-Infinity", "9" * 5000, "\ufeff{}", "{'a': 1}"]
+)
+def test_what_json_does_not_allow_is_refused(text):
+    decoded = message(text.encode())
+    assert decoded.value is None
+    assert decoded.problem.startswith("no JSON (")
+
+
+def test_big_numbers_stay_exact():
+    assert message(b"[%d, -0.0]" % 10**4000).value == [10**4000, 0.0]
+    assert math.copysign(1, message(b"-0.0").value) == -1
+
+
+def test_text_is_safe_to_show():
+    assert printable("plain ä 😀") == "plain ä 😀"
+    assert printable("\x1b[2J\r\n\u202e\x9b\ud800") == "\\x1b[2J\\r\\n\\u202e\\x9b\\ud800"
+    assert excerpt(b"\xff\0") == "\\xff\\x00"
+    assert excerpt("x" * 200) == "x" * 200
+    assert excerpt(b"x" * 201) == "x" * 200 + "..."
+    assert excerpt("\0" * 100) == ("\\x00" * 50) + "..."
+
+
+@given(st.lists(st.binary(max_size=8) | st.just(b"\n"), max_size=30), st.integers(0, 12))
+def test_lines_do_not_depend_on_how_the_bytes_are_cut(chunks, limit):
+    lines = Lines(limit)
+    got = [line for chunk in chunks for line in lines.feed(chunk)]
+    *whole, rest = b"".join(chunks).split(b"\n")
+    expected = [Line(data) if len(data) <= limit else None for data in whole]
+    assert [line if line.whole else None for line in got][: len(whole)] == expected
+    assert len(got) == len(whole) + (len(rest) > limit)
+    assert lines.rest == (rest if len(rest) <= limit else b"")
