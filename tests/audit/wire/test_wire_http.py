@@ -299,6 +299,18 @@ async def test_a_name_that_does_not_resolve_is_dead(inbox):
         assert link.dead.startswith("no connection to nobody.invalid:80: ")
 
 
+async def test_words_about_a_failure_keep_the_query_of_the_url_to_themselves(inbox, serving):
+    async with serving(b"") as peer:
+        url = peer.url.replace("http", "https") + "?token=secret"
+        async with http.open_link(url, headers={}, limits=Limits(start=0.2)) as link:
+            box = inbox(link)
+            await link.send(ASK, {})
+            await box.end()
+    assert box.problems == [link.dead]
+    assert peer.url.removeprefix("http") in link.dead
+    assert "secret" not in link.dead
+
+
 async def test_a_header_that_cannot_be_sent_is_told(inbox, serving):
     async with serving(answer(202)) as peer, link_to(peer) as link:
         box = inbox(link)

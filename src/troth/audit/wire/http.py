@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    _Asked = AbstractAsyncContextManager[aiohttp.ClientResponse]
+    Asked = AbstractAsyncContextManager[aiohttp.ClientResponse]
 
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
@@ -60,25 +60,36 @@ async def open_link(url: str, *, headers: Mapping[str, str] | None = None, limit
     Raises:
         LinkError: The URL is none.
     """
-    address = _address(url)
-    timeout = aiohttp.ClientTimeout(total=None, connect=limits.start)
+    address = address_of(url)
+    async with client_session(limits) as (client, tasks):
+        yield HttpLink(client, tasks, address, headers or {}, limits)
+
+
+@asynccontextmanager
+async def client_session(limits: Limits) -> AsyncGenerator[tuple[aiohttp.ClientSession, TaskGroup]]:
+    """A client that adds nothing of its own, and the task group whose tasks end with it."""
     async with (
         aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(force_close=True, limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=timeout,
+            timeout=aiohttp.ClientTimeout(total=None, connect=limits.start),
             trust_env=False,
             auto_decompress=False,
         ) as client,
         task_group() as tasks,
     ):
         try:
-            yield HttpLink(client, tasks, address, headers or {}, limits)
+            yield client, tasks
         finally:
             tasks.cancel_scope.cancel()
 
 
-def _address(url: str) -> URL:
+def address_of(url: str) -> URL:
+    """Reads the URL of a target.
+
+    Raises:
+        LinkError: It is none, or not of HTTP.
+    """
     advice = "write it like http://127.0.0.1:8000/mcp"
     try:
         address = URL(url)
@@ -90,7 +101,7 @@ def _address(url: str) -> URL:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Exchange:
+class Exchange:
     """One HTTP request and what is known of its answer.
 
     Attributes:
@@ -130,7 +141,7 @@ class HttpLink:
         self._tasks = tasks
         self._url = url
         self._headers = headers
-        self._open: list[_Exchange] = []
+        self._open: list[Exchange] = []
         self._frames = 0
         self._bytes = 0
         self._dead = ""
@@ -148,7 +159,7 @@ class HttpLink:
         """
         fields = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
         asks = "method" in fields and "id" in fields
-        exchange = _Exchange(channel="post", request=fields["id"] if asks else None, asks=asks)
+        exchange = Exchange(channel="post", request=fields["id"] if asks else None, asks=asks)
         body = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode()
         self._begin(exchange, "POST", headers, body)
         if asks:
@@ -163,7 +174,7 @@ class HttpLink:
             The HTTP status; 200 if the stream is open. 0 if there is none within ``limits.method`` seconds; the
             request then stays open, for some servers send the head with the first event.
         """
-        exchange = _Exchange(channel="get")
+        exchange = Exchange(channel="get")
         self._begin(exchange, "GET", headers, None)
         return await self._status(exchange)
 
@@ -191,25 +202,30 @@ class HttpLink:
                 return 0
         return 0
 
-    def _begin(self, exchange: _Exchange, method: str, headers: Mapping[str, str], body: bytes | None) -> None:
+    def _begin(self, exchange: Exchange, method: str, headers: Mapping[str, str], body: bytes | None) -> None:
         if self._dead:
             exchange.known.set()
             return
         self._open.append(exchange)
         self._tasks.start_soon(self._run, exchange, method, headers, body)
 
-    async def _status(self, exchange: _Exchange) -> int:
+    async def _status(self, exchange: Exchange) -> int:
         with anyio.move_on_after(self.limits.method):
             await exchange.known.wait()
         return exchange.status or 0
 
-    def _ask(self, method: str, headers: Mapping[str, str], body: bytes | None) -> _Asked:
+    def _ask(self, method: str, headers: Mapping[str, str], body: bytes | None) -> Asked:
+        return self._client.request(
+            method, self._url, data=body, headers=self._merged(method, headers), allow_redirects=False
+        )
+
+    def _merged(self, method: str, headers: Mapping[str, str]) -> CIMultiDict[str]:
         merged = CIMultiDict(_HEADERS[method])
         merged.update(self._headers)
         merged.update(headers)
-        return self._client.request(method, self._url, data=body, headers=merged, allow_redirects=False)
+        return merged
 
-    async def _run(self, exchange: _Exchange, method: str, headers: Mapping[str, str], body: bytes | None) -> None:
+    async def _run(self, exchange: Exchange, method: str, headers: Mapping[str, str], body: bytes | None) -> None:
         """One HTTP request from its beginning to its end, which is delivered unless the auditor cut it."""
         problem = ""
         with exchange.scope:
@@ -220,17 +236,20 @@ class HttpLink:
                     exchange.known.set()
                     problem = await self._answer(exchange, response)
             except _FAILURES as error:
-                problem = _words(error)
+                problem = _words(error, self._url)
                 if isinstance(error, _NO_CONNECTION):
                     self._dead = self._dead or problem
         self._open.remove(exchange)
         exchange.known.set()
         if not exchange.scope.cancelled_caught:
-            self._deliver(exchange, Decoded(None, problem), end=True)
+            self._ended(exchange, problem)
         elif self._dead:
-            self._deliver(exchange, Decoded(None, self._dead), end=True)
+            self._ended(exchange, self._dead)
 
-    async def _answer(self, exchange: _Exchange, response: aiohttp.ClientResponse) -> str:
+    def _ended(self, exchange: Exchange, problem: str) -> None:
+        self._deliver(exchange, Decoded(None, problem), end=True)
+
+    async def _answer(self, exchange: Exchange, response: aiohttp.ClientResponse) -> str:
         """Delivers the messages of an answer. Returns what is wrong with how it ends, or nothing."""
         if 300 <= response.status < 400:
             target = exchange.headers.get("location", "nowhere")
@@ -245,7 +264,7 @@ class HttpLink:
             return f"HTTP {response.status} with a body of more than {self.limits.line} bytes"
         return self._document(exchange, response, body)
 
-    def _document(self, exchange: _Exchange, response: aiohttp.ClientResponse, body: bytes) -> str:
+    def _document(self, exchange: Exchange, response: aiohttp.ClientResponse, body: bytes) -> str:
         """Delivers the message that a whole body is. Returns why it is none."""
         status, kind = response.status, response.headers.get("Content-Type", "")
         if not body.strip():
@@ -272,7 +291,7 @@ class HttpLink:
                 return None
         return bytes(body)
 
-    async def _events(self, exchange: _Exchange, response: aiohttp.ClientResponse) -> str:
+    async def _events(self, exchange: Exchange, response: aiohttp.ClientResponse) -> str:
         stream = EventStream(self.limits.line)
         async for chunk in response.content.iter_any():
             self._count(len(chunk), 0)
@@ -283,7 +302,7 @@ class HttpLink:
                     return self._dead
         return f"the event stream ends within an event: {excerpt(stream.rest)}" if stream.rest else ""
 
-    def _event(self, exchange: _Exchange, event: Event) -> None:
+    def _event(self, exchange: Exchange, event: Event) -> None:
         exchange.event_id = exchange.event_id if event.id is None else event.id
         exchange.retry = exchange.retry if event.retry is None else event.retry
         if event.oversize:
@@ -294,7 +313,7 @@ class HttpLink:
         elif event.data:
             self._deliver(exchange, message(event.data))
 
-    def _deliver(self, exchange: _Exchange, decoded: Decoded, *, end: bool = False) -> None:
+    def _deliver(self, exchange: Exchange, decoded: Decoded, *, end: bool = False) -> None:
         self.receive(
             Incoming(
                 value=decoded.value,
@@ -339,10 +358,10 @@ def _is_message(value: Any) -> bool:
     return isinstance(value, dict) and "jsonrpc" in value
 
 
-def _words(error: Exception) -> str:
-    """What went wrong with an HTTP request, in words."""
+def _words(error: Exception, url: URL) -> str:
+    """What went wrong with an HTTP request, in words, without the query of the URL, where tokens may be."""
     text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
-    told = excerpt(text or type(error).__name__)
+    told = excerpt(text.replace(str(url), str(url.with_query(None))) or type(error).__name__)
     if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
         number = error.os_error.errno or 0
         why = os.strerror(number) if number > 0 else error.os_error.strerror or told
