@@ -187,7 +187,9 @@ class Script:
         if isinstance(answer, Refusal):
             self._refuse(call.id, answer, call.stream)
         else:
-            self.send({"id": call.id, "result": spelling.result(call.method, answer, call.revision)}, call.stream)
+            # initialize settles the revision that its own answer is spelled in.
+            revision = call.session.revision if call.session else call.revision
+            self.send({"id": call.id, "result": spelling.result(call.method, answer, revision)}, call.stream)
 
     def _pushes(self, family: str, flag: str, revision: str) -> bool:
         return bool(self.offers(revision).get(family, {}).get(flag))
