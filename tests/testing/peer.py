@@ -124,7 +124,8 @@ def converse(host: Host) -> list[str]:
         )
     else:
         host.feed({"jsonrpc": "2.0", "id": "early", "method": "tools/list"})
-        host.open(wanted="1900-01-01")
+        if host.revision == register().newest(Era.LEGACY):
+            host.open(wanted="1900-01-01")
         host.open()
         host.ask("resources/subscribe", {"uri": ONE})
         host.ask("logging/setLevel", {"level": "loud"})
