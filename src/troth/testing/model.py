@@ -187,7 +187,8 @@ class Twist:
         after: Rewrites everything that goes out because of one incoming message. The call is None where the message
             was no request that could be placed.
         lax: Names of the honest server's own checks that are skipped.
-        shell: Names of the HTTP shell's own checks that are skipped.
+        shell: Names of the shell's own checks that are skipped, in every revision.
+        revisions: Revisions in which it bends anything; everywhere if there are none.
     """
 
     declare: Callable[[Script, JsonObject, str], None] | None = None
@@ -195,6 +196,11 @@ class Twist:
     after: Callable[[Script, Call | None, list[Out]], list[Out]] | None = None
     lax: frozenset[str] = frozenset()
     shell: frozenset[str] = frozenset()
+    revisions: tuple[str, ...] = ()
+
+    def bends(self, revision: str | None) -> bool:
+        """Whether it has effect in a revision; on what belongs to none (None) it always has."""
+        return revision is None or not self.revisions or revision in self.revisions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,7 +103,7 @@ class Script:
         call = self._message(value, context)
         out = self._out
         for twist in self.twists:
-            if twist.after:
+            if twist.after and twist.bends(call.revision if call else None):
                 out = twist.after(self, call, out)
         return out
 
@@ -120,9 +120,9 @@ class Script:
         """Ends a legacy session; False if there is no such session."""
         return self.sessions.pop(session, None) is not None
 
-    def lax(self, check: str) -> bool:
-        """Whether a fault skips this check."""
-        return any(check in twist.lax for twist in self.twists)
+    def lax(self, check: str, revision: str) -> bool:
+        """Whether a fault skips this check in a revision."""
+        return any(check in twist.lax and twist.bends(revision) for twist in self.twists)
 
     def skips(self, check: str) -> bool:
         """Whether a fault skips this check of the shell."""
@@ -136,7 +136,7 @@ class Script:
         """The capability object that it shows in a revision."""
         shown = self.offers(revision)
         for twist in self.twists:
-            if twist.declare:
+            if twist.declare and twist.bends(revision):
                 twist.declare(self, shown, revision)
         return shown
 
@@ -153,11 +153,11 @@ class Script:
         if "logging" not in self.offers(call.revision):
             return
         wanted = call.session.level if call.session else call.meta.get(LEVEL)
-        if self.lax("log-without-level") and wanted is None:
+        if self.lax("log-without-level", call.revision) and wanted is None:
             wanted = "debug"
         if wanted is None:
             return
-        if self.lax("log-level") or LEVELS.index(level) >= LEVELS.index(wanted):
+        if self.lax("log-level", call.revision) or LEVELS.index(level) >= LEVELS.index(wanted):
             self.notify("notifications/message", {"level": level, "logger": "troth", "data": data}, call.stream)
 
     def announce(self, family: str) -> None:
@@ -187,7 +187,9 @@ class Script:
         if isinstance(answer, Refusal):
             self._refuse(call.id, answer, call.stream)
         else:
-            self.send({"id": call.id, "result": spelling.result(call.method, answer, call.revision)}, call.stream)
+            # initialize settles the revision that its own answer is spelled in.
+            revision = call.session.revision if call.session else call.revision
+            self.send({"id": call.id, "result": spelling.result(call.method, answer, revision)}, call.stream)
 
     def _pushes(self, family: str, flag: str, revision: str) -> bool:
         return bool(self.offers(revision).get(family, {}).get(flag))
@@ -256,10 +258,12 @@ class Script:
             known = register().method(method, register().newest(Era.LEGACY))
             if known is None:
                 return Refusal(-32601, f"Method not found: {method}")
-            if not self.lax("initialize"):
+            if not self.lax("initialize", self.served[Era.LEGACY][-1]):
                 code = -32602 if self.served[Era.MODERN] else -32600
                 return Refusal(code, "No session and no _meta: call initialize first, or send _meta with the request")
         revision = session.revision if session else self.served[Era.LEGACY][-1]
+        if method == "initialize" and params.get("protocolVersion") in self.served[Era.LEGACY]:
+            revision = params["protocolVersion"]
         if session is None and context.session is not None:
             session = Session(id=context.session, revision=revision, capabilities={}, push=f"push:{context.session}")
         capabilities = session.capabilities if session else {}
@@ -270,18 +274,18 @@ class Script:
         if place["id"] is None:
             return Call(**place, revision=self._newest(), era=Era.MODERN, capabilities={}, session=None)
         version, capabilities = meta.get(VERSION), meta.get(CLIENT)
-        if self.lax("meta"):
+        if self.lax("meta", self._newest()):
             version, capabilities = meta.setdefault(VERSION, self._newest()), meta.setdefault(CLIENT, {})
         if not isinstance(version, str) or not isinstance(capabilities, dict):
             return Refusal(-32602, f"_meta must have {VERSION} (a string) and {CLIENT} (an object)")
         supported = list(reversed(self.served[Era.MODERN]))
-        if version not in supported and not self.lax("version"):
+        if version not in supported and not self.lax("version", self._newest()):
             return Refusal(
                 -32022, f"Unsupported protocol version {version!r}", {"supported": supported, "requested": version}
             )
         if LEVEL in meta and meta[LEVEL] not in LEVELS:
             return Refusal(-32602, f"Unknown log level; one of {', '.join(LEVELS)}")
-        if self.lax("no-inference"):
+        if self.lax("no-inference", version):
             self.remembered = capabilities = {**self.remembered, **cast("JsonObject", capabilities)}
         revision = version if version in supported else self._newest()
         return Call(
@@ -293,7 +297,7 @@ class Script:
 
     def _answer(self, call: Call) -> Answer:
         for twist in self.twists:
-            answer = twist.instead(self, call) if twist.instead else None
+            answer = twist.instead(self, call) if twist.instead and twist.bends(call.revision) else None
             if answer is not None:
                 return answer
         return self.honest(call)

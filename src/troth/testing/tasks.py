@@ -50,7 +50,7 @@ def start(script: Script, call: Call, tool: JsonObject) -> Answer | None:
     """Makes a task of a tool call, or refuses to; None where the tool is to run at once."""
     able = tool.get("execution", {}).get("taskSupport") in ("optional", "required")
     if call.era is Era.MODERN:
-        if not able or not extension(script, call) or not (_granted(call) or script.lax("tasks-opt-in")):
+        if not able or not extension(script, call) or not (_granted(call) or script.lax("tasks-opt-in", call.revision)):
             return None
         return {**_spell(_make(script, ""), call), "resultType": "task"}
     if "task" not in call.params or "tasks" not in script.offers(call.revision) or call.session is None:
@@ -79,13 +79,13 @@ def _spell(task: Task, call: Call) -> JsonObject:
 
 def _find(script: Script, call: Call) -> Task | Refusal:
     if call.era is Era.MODERN:
-        refusal = None if script.lax("tasks-opt-in") else ungranted(call)
+        refusal = None if script.lax("tasks-opt-in", call.revision) else ungranted(call)
         if refusal:
             return refusal
     identity = call.params.get("taskId")
     task = script.tasks.get(identity) if isinstance(identity, str) else None
     owner = call.session.id if call.session else ""
-    if task is None or (task.owner != owner and not script.lax("task-owner")):
+    if task is None or (task.owner != owner and not script.lax("task-owner", call.revision)):
         return Refusal(-32602, "Unknown task")
     return task
 
@@ -125,7 +125,7 @@ def listed(script: Script, call: Call) -> Answer:
     from troth.testing.methods import page
 
     owner = call.session.id if call.session else ""
-    mine = [task for task in script.tasks.values() if task.owner == owner or script.lax("task-owner")]
+    mine = [task for task in script.tasks.values() if task.owner == owner or script.lax("task-owner", call.revision)]
     return page(call, "tasks", [_spell(task, call) for task in mine], PAGE)
 
 
@@ -134,7 +134,7 @@ def cancel(script: Script, call: Call) -> Answer:
     task = _find(script, call)
     if isinstance(task, Refusal):
         return task
-    if task.status == WORKING or script.lax("task-terminal"):
+    if task.status == WORKING or script.lax("task-terminal", call.revision):
         _change(script, call, task, CANCELLED)
     elif call.era is Era.LEGACY:
         return Refusal(-32602, f"The task is {task.status} already")

@@ -119,7 +119,7 @@ RUNS: Mapping[str, Callable[[Script, Call, JsonObject], JsonObject]] = {
 def ask(script: Script, call: Call, kind: str) -> Answer:
     """Asks the client something in the middle of a call, in the way of the era, if the client declared that it can."""
     lacking = needs(kind, call.capabilities, call.revision)
-    if script.lax(f"ask-{kind}"):
+    if script.lax(f"ask-{kind}", call.revision):
         lacking = {}
     if call.era is Era.MODERN:
         if lacking:
@@ -178,6 +178,6 @@ def _sampling(script: Script, call: Call, kind: str) -> JsonObject:
     if kind == "sampling_tools":
         return {**params, "tools": [_GIVEN_TOOL], "toolChoice": {"mode": "auto"}}
     if kind == "sampling_context":
-        declared = script.lax("context") or "context" in call.capabilities.get("sampling", {})
+        declared = script.lax("context", call.revision) or "context" in call.capabilities.get("sampling", {})
         return {**params, "includeContext": "thisServer" if declared else "none"}
     return params

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -35,5 +36,5 @@ def twists(names: Iterable[str]) -> tuple[Twist, ...]:
             raise ValueError(f"unknown fault {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         if separator and fault.value is None:
             raise ValueError(f"fault {name!r} takes no value")
-        made.append(fault.make(value or fault.value or ""))
+        made.append(replace(fault.make(value or fault.value or ""), revisions=fault.revisions))
     return tuple(made)

@@ -69,6 +69,13 @@ def _as_request(_script: Script, call: Call | None, outs: list[Out]) -> list[Out
     return made
 
 
+def _as_task(_script: Script, call: Call | None, message: JsonObject) -> JsonObject:
+    undeclared = call is not None and "tasks" not in call.capabilities and call.era is Era.LEGACY
+    if undeclared and message.get("method") == "sampling/createMessage":
+        message["params"]["task"] = {"ttl": 60_000}
+    return message
+
+
 def _plain_list(call: Call, result: JsonObject) -> None:
     if call.era is Era.MODERN and "elicitation" not in call.capabilities:
         result["tools"] = [tool for tool in result["tools"] if tool["name"] not in _ASKERS]
@@ -112,6 +119,15 @@ FAULTS: tuple[Fault, ...] = (
         lax("context"),
         verdict="ungated",
         provoke="ask_sampling_context",
+    ),
+    fault(
+        "asks-undeclared-task",
+        "CAP-10-sampling",
+        since("tasks.requests.sampling.createMessage"),
+        "Asks for a message as a task of a client that declared no tasks.",
+        Twist(after=rewrite(_as_task)),
+        verdict="ungated",
+        provoke="ask_sampling",
     ),
     fault(
         "modern-missing-required-capabilities-data",

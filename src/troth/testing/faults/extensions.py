@@ -8,7 +8,6 @@ from troth.register import Era
 from troth.testing.content import PANEL, TASKS_EXTENSION, UI_EXTENSION
 from troth.testing.faults.hooks import LEGACY, MODERN, edit_result, fault, hide, instead, lax, put, refuse
 from troth.testing.model import META, Refusal, Twist
-from troth.testing.promises import offered
 
 if TYPE_CHECKING:
     from troth.testing.model import Answer, Call, Fault, JsonObject
@@ -43,18 +42,13 @@ def _read_panel(_script: Script, call: Call) -> Answer | None:
     return {"contents": [contents], "ttlMs": 0, "cacheScope": "public"}
 
 
-def _core_beside(_script: Script, shown: JsonObject, revision: str) -> None:
-    if revision in MODERN:
-        shown["tasks"] = offered({"tasks": {"list": {}, "cancel": {}}}, "2025-11-25")["tasks"]
-
-
 FAULTS: tuple[Fault, ...] = (
     fault(
         "extensions-in-initialize",
         "CAP-25",
         LEGACY,
         "Declares extensions in the result of initialize.",
-        Twist(declare=put("extensions", value={UI_EXTENSION: {}}, revisions=LEGACY)),
+        Twist(declare=put("extensions", value={UI_EXTENSION: {}})),
         verdict="leaked",
     ),
     fault(
@@ -62,7 +56,7 @@ FAULTS: tuple[Fault, ...] = (
         "CAP-25",
         MODERN,
         "Declares an extension under a key without the mandatory prefix.",
-        Twist(declare=put("extensions", "tasks", value={}, revisions=MODERN)),
+        Twist(declare=put("extensions", "tasks", value={})),
         verdict="malformed",
     ),
     fault(
@@ -70,7 +64,7 @@ FAULTS: tuple[Fault, ...] = (
         "CAP-25",
         MODERN,
         "Declares true under the key of an extension.",
-        Twist(declare=put("extensions", "com.example/thing", value=True, revisions=MODERN)),
+        Twist(declare=put("extensions", "com.example/thing", value=True)),
         verdict="malformed",
     ),
     fault(
@@ -78,7 +72,7 @@ FAULTS: tuple[Fault, ...] = (
         "CAP-25",
         MODERN,
         "Declares extensions: true.",
-        Twist(declare=put("extensions", value=True, revisions=MODERN)),
+        Twist(declare=put("extensions", value=True)),
         also=("CAP-26-server",),
         verdict="malformed",
     ),
@@ -87,7 +81,7 @@ FAULTS: tuple[Fault, ...] = (
         "CAP-26-server",
         MODERN,
         "Declares the tasks extension and refuses its methods with -32601.",
-        Twist(instead=refuse(*_METHODS, revisions=MODERN)),
+        Twist(instead=refuse(*_METHODS)),
         verdict="broken",
     ),
     fault(
@@ -120,7 +114,7 @@ FAULTS: tuple[Fault, ...] = (
         "CAP-26-server",
         MODERN,
         "Declares the tasks extension as true.",
-        Twist(declare=put("extensions", TASKS_EXTENSION, value=True, revisions=MODERN)),
+        Twist(declare=put("extensions", TASKS_EXTENSION, value=True)),
         also=("CAP-25",),
         verdict="malformed",
     ),
@@ -138,7 +132,7 @@ FAULTS: tuple[Fault, ...] = (
         "CAP-22",
         MODERN,
         "Answers tasks/list in a revision that removed it.",
-        Twist(instead=instead("tasks/list", answer={"tasks": []}, revisions=MODERN)),
+        Twist(instead=instead("tasks/list", answer={"tasks": []})),
         finding="method.removed-served",
     ),
     fault(
@@ -146,7 +140,7 @@ FAULTS: tuple[Fault, ...] = (
         "CAP-21",
         MODERN,
         "Declares core tasks beside the tasks extension.",
-        Twist(declare=_core_beside),
+        Twist(declare=put("tasks", value={"list": {}, "cancel": {}})),
         verdict="leaked",
     ),
     fault(
@@ -154,7 +148,7 @@ FAULTS: tuple[Fault, ...] = (
         "XE-ui-server",
         MODERN,
         "Declares the UI extension and has no UI.",
-        Twist(declare=put("extensions", UI_EXTENSION, value={}, revisions=MODERN)),
+        Twist(declare=put("extensions", UI_EXTENSION, value={})),
         verdict="empty",
     ),
     fault(
@@ -170,7 +164,7 @@ FAULTS: tuple[Fault, ...] = (
         "XE-skills-server",
         MODERN,
         "Declares the skills extension and refuses its methods with -32601.",
-        Twist(declare=put("extensions", SKILLS, value={}, revisions=MODERN)),
+        Twist(declare=put("extensions", SKILLS, value={})),
         verdict="broken",
     ),
     fault(
@@ -178,7 +172,7 @@ FAULTS: tuple[Fault, ...] = (
         "XE-oauth-cc-server",
         MODERN,
         "Declares the client-credentials extension, of which nothing shows on this wire.",
-        Twist(declare=put("extensions", OAUTH, value={}, revisions=MODERN)),
+        Twist(declare=put("extensions", OAUTH, value={})),
         verdict="not-observable",
     ),
 )

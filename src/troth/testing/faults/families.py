@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from troth.register import Era
-from troth.testing.faults.hooks import ALL, LEGACY, edit_result, fault, hide, instead, put, refuse, rewrite
+from troth.testing.faults.hooks import ALL, edit_result, fault, hide, instead, put, refuse, rewrite
 from troth.testing.model import Twist
 
 if TYPE_CHECKING:
@@ -163,9 +163,9 @@ FAULTS: tuple[Fault, ...] = (
         finding="lists.cursor-repeats",
     ),
     fault(
-        "lists-drop-a-page",
+        "cursor-refused",
         "CAP-14",
-        LEGACY,
+        ALL,
         "Refuses the cursor that it gave out itself.",
         Twist(
             instead=lambda script, call: (

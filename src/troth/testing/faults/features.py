@@ -111,7 +111,7 @@ _LOGGING: tuple[Fault, ...] = (
         "CAP-12",
         MODERN,
         "Answers logging/setLevel in a revision that removed it.",
-        Twist(instead=instead("logging/setLevel", answer={}, revisions=MODERN)),
+        Twist(instead=instead("logging/setLevel", answer={})),
         finding="method.removed-served",
     ),
     fault(
@@ -175,7 +175,7 @@ _COMPLETION: tuple[Fault, ...] = (
         "CAP-13",
         _COMPLETIONS,
         "Declares completions: true.",
-        Twist(declare=put("completions", value=True, revisions=_COMPLETIONS)),
+        Twist(declare=put("completions", value=True)),
         verdict="malformed",
     ),
     fault(
@@ -183,7 +183,7 @@ _COMPLETION: tuple[Fault, ...] = (
         "CAP-13",
         _EARLY,
         "Declares completions in a revision that has no such capability.",
-        Twist(declare=put("completions", value={}, revisions=_EARLY)),
+        Twist(declare=put("completions", value={})),
         verdict="leaked",
     ),
 )
@@ -224,7 +224,7 @@ _CORE_TASKS: tuple[Fault, ...] = (
         "CAP-21",
         _TASKS,
         "Declares tasks: {} and nothing in it.",
-        Twist(declare=put("tasks", value={}, revisions=_TASKS)),
+        Twist(declare=put("tasks", value={})),
         also=("CAP-22", "CAP-23", "CAP-24", "CAP-24-requests", "CAP-24-requests-tools"),
         verdict="empty",
     ),
@@ -233,7 +233,7 @@ _CORE_TASKS: tuple[Fault, ...] = (
         "CAP-21",
         _TASKS,
         "Declares tasks: true.",
-        Twist(declare=put("tasks", value=True, revisions=_TASKS)),
+        Twist(declare=put("tasks", value=True)),
         also=("CAP-22", "CAP-23", "CAP-24", "CAP-24-requests", "CAP-24-requests-tools"),
         verdict="malformed",
     ),
@@ -259,11 +259,7 @@ _CORE_TASKS: tuple[Fault, ...] = (
         "CAP-21",
         _TASKS,
         "Answers tasks/get of an unknown task with -32601.",
-        Twist(
-            instead=lambda script, call: (
-                refuse("tasks/get", revisions=_TASKS)(script, call) if _absent(script, call) else None
-            )
-        ),
+        Twist(instead=lambda script, call: refuse("tasks/get")(script, call) if _absent(script, call) else None),
         verdict="wrong-code",
     ),
     fault(
@@ -287,7 +283,7 @@ _CORE_TASKS: tuple[Fault, ...] = (
         "CAP-22",
         _TASKS,
         "Declares tasks.list: true.",
-        Twist(declare=put("tasks", "list", value=True, revisions=_TASKS)),
+        Twist(declare=put("tasks", "list", value=True)),
         verdict="malformed",
     ),
     fault(
@@ -330,7 +326,7 @@ _CORE_TASKS: tuple[Fault, ...] = (
         "CAP-23",
         _TASKS,
         "Declares tasks.cancel: true.",
-        Twist(declare=put("tasks", "cancel", value=True, revisions=_TASKS)),
+        Twist(declare=put("tasks", "cancel", value=True)),
         verdict="malformed",
     ),
     fault(
@@ -364,7 +360,7 @@ _CORE_TASKS: tuple[Fault, ...] = (
         "CAP-24-requests",
         _TASKS,
         "Declares tasks.requests: true.",
-        Twist(declare=put("tasks", "requests", value=True, revisions=_TASKS)),
+        Twist(declare=put("tasks", "requests", value=True)),
         also=("CAP-24", "CAP-24-requests-tools"),
         verdict="malformed",
     ),
@@ -373,7 +369,7 @@ _CORE_TASKS: tuple[Fault, ...] = (
         "CAP-24-requests",
         _TASKS,
         "Declares tasks.requests: {} and nothing in it.",
-        Twist(declare=put("tasks", "requests", value={}, revisions=_TASKS)),
+        Twist(declare=put("tasks", "requests", value={})),
         also=("CAP-24", "CAP-24-requests-tools"),
         verdict="empty",
     ),
@@ -382,7 +378,7 @@ _CORE_TASKS: tuple[Fault, ...] = (
         "CAP-24-requests-tools",
         _TASKS,
         "Declares tasks.requests.tools: {} and nothing in it.",
-        Twist(declare=put("tasks", "requests", "tools", value={}, revisions=_TASKS)),
+        Twist(declare=put("tasks", "requests", "tools", value={})),
         also=("CAP-24",),
         verdict="empty",
     ),
@@ -391,7 +387,7 @@ _CORE_TASKS: tuple[Fault, ...] = (
         "CAP-24-requests-tools",
         _TASKS,
         "Declares tasks.requests.tools: true.",
-        Twist(declare=put("tasks", "requests", "tools", value=True, revisions=_TASKS)),
+        Twist(declare=put("tasks", "requests", "tools", value=True)),
         also=("CAP-24",),
         verdict="malformed",
     ),
@@ -433,9 +429,9 @@ _EXPERIMENTAL: tuple[Fault, ...] = (
     fault(
         "experimental-differs",
         "CAP-01-server",
-        ALL,
+        MODERN,
         "Declares experimental to legacy clients and not to modern ones.",
-        Twist(declare=hide("experimental", revisions=MODERN)),
+        Twist(declare=hide("experimental")),
         finding="declaration.eras-differ",
     ),
 )

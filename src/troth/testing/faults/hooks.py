@@ -40,12 +40,10 @@ def fault(name: str, row: str, revisions: tuple[str, ...], description: str, twi
     return Fault(name=name, row=row, revisions=revisions, description=description, make=fixed(twist), **more)
 
 
-def put(*path: str, value: Json, revisions: tuple[str, ...] = ALL) -> Declare:
-    """Declares a value at a path, in these revisions only; parents are made as needed."""
+def put(*path: str, value: Json) -> Declare:
+    """Declares a value at a path; parents are made as needed."""
 
-    def declare(_script: Script, shown: JsonObject, revision: str) -> None:
-        if revision not in revisions:
-            return
+    def declare(_script: Script, shown: JsonObject, _revision: str) -> None:
         for name in path[:-1]:
             shown = shown.setdefault(name, {})
         shown[path[-1]] = deepcopy(value)
@@ -53,30 +51,29 @@ def put(*path: str, value: Json, revisions: tuple[str, ...] = ALL) -> Declare:
     return declare
 
 
-def hide(*path: str, revisions: tuple[str, ...] = ALL) -> Declare:
-    """Leaves a member out of the declaration, in these revisions only."""
+def hide(*path: str) -> Declare:
+    """Leaves a member out of the declaration."""
 
-    def declare(_script: Script, shown: JsonObject, revision: str) -> None:
+    def declare(_script: Script, shown: JsonObject, _revision: str) -> None:
         for name in path[:-1]:
             shown = shown.get(name, {})
-        if revision in revisions:
-            shown.pop(path[-1], None)
+        shown.pop(path[-1], None)
 
     return declare
 
 
-def instead(*names: str, answer: Answer, revisions: tuple[str, ...] = ALL) -> Instead:
-    """Gives one answer to some methods, in these revisions only."""
+def instead(*names: str, answer: Answer) -> Instead:
+    """Gives one answer to some methods."""
 
     def hook(_script: Script, call: Call) -> Answer | None:
-        return answer if call.method in names and call.revision in revisions else None
+        return answer if call.method in names else None
 
     return hook
 
 
-def refuse(*names: str, code: int = -32601, revisions: tuple[str, ...] = ALL) -> Instead:
+def refuse(*names: str, code: int = -32601) -> Instead:
     """Refuses some methods."""
-    return instead(*names, answer=Refusal(code, "Refused"), revisions=revisions)
+    return instead(*names, answer=Refusal(code, "Refused"))
 
 
 def rewrite(change: Rewrite) -> After:

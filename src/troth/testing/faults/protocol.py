@@ -198,7 +198,7 @@ FAULTS: tuple[Fault, ...] = (
     fault(
         "accepts-1900",
         "",
-        ALL,
+        (LEGACY[-1], *MODERN),
         "Agrees to protocol versions that do not exist.",
         Twist(lax=frozenset({"version"}), after=edit_result(_echo, "initialize")),
         finding="negotiation.unknown-version",
@@ -206,7 +206,7 @@ FAULTS: tuple[Fault, ...] = (
     fault(
         "initialize-refuses-version",
         "",
-        LEGACY,
+        LEGACY[-1:],
         "Refuses initialize with an unknown version with -32022, where it must offer one of its own.",
         Twist(instead=_refuse_version),
         finding="negotiation.malformed",
