@@ -155,7 +155,7 @@ class _Builder:
             side=self.side,
             revision=self.revision,
             capabilities=made,
-            why=self.why,
+            why=dict(sorted(self.why.items())),
             declared=self.reader(copied(made), self.revision),
         )
 

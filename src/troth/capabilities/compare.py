@@ -108,12 +108,9 @@ def _redefined(key: Key, first: Capabilities, second: Capabilities) -> Differenc
     if old is None or new is None:
         return None
     before, after = old[1], new[1]
+    parts: list[str] = []
     if before.channel is not after.channel:
-        sentence = f"travels as {before.channel} in {first.revision}, as {after.channel} in {second.revision}"
-        if before.meaning != after.meaning:
-            sentence += f"; there it means: {after.meaning}"
-    elif before.meaning != after.meaning:
-        sentence = f"means in {second.revision}: {after.meaning}"
-    else:
-        return None
-    return _difference(key, first, sentence)
+        parts.append(f"travels as {before.channel} in {first.revision}, as {after.channel} in {second.revision}")
+    if before.meaning != after.meaning:
+        parts.append(f"in {second.revision} it means: {after.meaning}")
+    return _difference(key, first, "; ".join(parts)) if parts else None
