@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -357,6 +358,18 @@ def test_a_source_of_an_unsupported_release_is_an_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "troth.plugins.mcp_sdk", None)
     with pytest.raises(TypeError, match="is of a release that is not supported: give troth"):
         build(Old())
+
+
+@pytest.mark.parametrize(
+    ("home", "plugin"),
+    [("mcp.server.lowlevel.server", "mcp_sdk"), ("mcp.server", "mcp_sdk"), ("fastmcp.server.server", "fastmcp")],
+)
+def test_facts_of_a_server_object_come_from_the_plugin_of_its_framework(monkeypatch, home, plugin):
+    base = type("Base", (), {"__module__": home})
+    source = type("Mine", (base,), {"__module__": "mine"})()
+    module = SimpleNamespace(facts=lambda server: Facts(tools=server is source))
+    monkeypatch.setitem(sys.modules, f"troth.plugins.{plugin}", module)
+    assert build(source).capabilities == {"tools": {}}
 
 
 def test_building_and_reading_import_no_framework():
