@@ -44,7 +44,8 @@ def facts(server: object) -> Facts:
 def of_low_level(server: LowLevel, *, tools: bool = True, prompts: bool = True, resources: bool = True) -> Facts:
     """The facts of a low-level server; a family that is False has handlers but nothing to serve.
 
-    A low-level server keeps its lists inside its handlers, so handlers are all that can be seen.
+    A low-level server keeps its lists inside its handlers, so handlers are all that can be seen. Resources count with
+    ``resources/list`` and ``resources/read``: one without ``resources/templates/list`` still serves what it lists.
     """
     tools = tools and _serves(server, "tools/list", "tools/call")
     prompts = prompts and _serves(server, "prompts/list", "prompts/get")
