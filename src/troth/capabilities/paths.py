@@ -126,9 +126,14 @@ def resolve(path: str, side: Side) -> Key:
     raise ValueError(f"no {side} capability is called {shown(path)!r}{_hint(path, side)}")
 
 
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The end of an error message about a wrong ``name``: the nearest of ``names``, else all of them."""
+    known = sorted(names)
+    near = get_close_matches(name[: 2 * SHOWN], known, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else f"; there are: {', '.join(known)}"
+
+
 def _hint(path: str, side: Side) -> str:
-    names = {row.path for row in rows(side).values()}
     if any(row.path == path for row in rows(other(side)).values()):
-        return f"; it is one of the {other(side)}"
-    near = get_close_matches(path[: 2 * SHOWN], names, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else f"; there are: {', '.join(sorted(names))}"
+        return f"; it is a {other(side)} capability"
+    return nearest(path, {row.path for row in rows(side).values()})

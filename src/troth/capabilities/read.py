@@ -173,7 +173,11 @@ class _Reader:
         return any(mode.key in self.in_force for mode in modes)
 
     def entries(self, raw: Mapping[object, object], key: Spot, row: Row) -> dict[str, object]:
-        """The entries of an open map whose values are objects, and whose keys fit where the map has a grammar."""
+        """The entries of an open map whose values are objects, and whose keys fit where the map has a grammar.
+
+        Inside a value any JSON stands as it came (gap G-02), and so do settings that hosts put into open members, such
+        as ``elicitation.form`` (gap G-07).
+        """
         kept: dict[str, object] = {}
         for name, value in raw.items():
             spot = (*key, name)
@@ -193,7 +197,10 @@ class _Reader:
         return kept
 
     def leaked(self, key: Spot, row: Row, value: object) -> None:
-        """Reports a member that the register knows and that has no place here."""
+        """Reports a member that the register knows and that has no place here.
+
+        Among them ``extensions`` in ``initialize``: hosts send it there, and it has no effect (gap G-10).
+        """
         path = shown(spell(key))
         if row.side is not self.side:
             message = f"{path} is a {row.side} capability; in the declaration of a {self.side} it has no effect"

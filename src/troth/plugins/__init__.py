@@ -1,1 +1,1 @@
-"""What touches a framework: each file imports its framework only inside itself."""
+"""Facts from the server objects of frameworks; each framework is imported inside its own file only."""
