@@ -19,45 +19,45 @@ NOTHING = "No host profile says anything about it."
 
 
 def practice(register: Register, row: Row) -> Block:
-    """What each host declares and honours for a capability; hosts that nothing is known of share one line."""
+    """What each host declares and honours for a capability; hosts of which the same is known share one fact."""
     return _listed({host.id: told(register, row, host) for host in register.hosts.values()})
 
 
 def uses(register: Register, method: str) -> Block:
-    """What each host does about a method; hosts that nothing is known of share one line."""
+    """What each host does about a method; hosts of which the same is known share one fact."""
     return _listed({host.id: tuple(_about(host, (method,))) for host in register.hosts.values()})
 
 
 def told(register: Register, row: Row, host: HostProfile) -> tuple[str, ...]:
-    """What is known of one host about one capability, as phrases."""
+    """What is known of one host about one capability, as sentences."""
     eras = [era for era, revisions in register.eras.items() if any(at in row.definitions for at in revisions)]
     spoken = [era for era in eras if host.declares.get(era) is not None]
     if not spoken:
-        return ("speaks no revision that defines it",)
-    phrases: list[str] = []
+        return ("Speaks no revision that defines it.",)
+    sentences: list[str] = []
     if row.side is Side.CLIENT:
-        phrases += _declared(row, {era: cast("Mapping[str, object]", host.declares[era]) for era in spoken})
-    phrases += _about(host, tuple(_methods(row)))
-    phrases += [_bare(quirk.text) for quirk in host.quirks if row.family in quirk.rows]
-    return tuple(phrases)
+        sentences += _declared(row, {era: cast("Mapping[str, object]", host.declares[era]) for era in spoken})
+    sentences += _about(host, tuple(_methods(row)))
+    sentences += [quirk.text for quirk in host.quirks if row.family in quirk.rows]
+    return tuple(sentences)
 
 
 def _declared(row: Row, declares: Mapping[str, Mapping[str, object]]) -> Iterator[str]:
-    found = {era: _phrase(row, declaration) for era, declaration in declares.items()}
+    found = {era: _declaration(row, declaration) for era, declaration in declares.items()}
     if len(set(found.values())) == 1:
-        yield next(iter(found.values()))
+        yield f"{next(iter(found.values()))}."
     else:
-        yield from (f"{era}: {phrase}" for era, phrase in found.items())
+        yield from (f"{told}, in the {era} era." for era, told in found.items())
 
 
-def _phrase(row: Row, declaration: Mapping[str, object]) -> str:
+def _declaration(row: Row, declaration: Mapping[str, object]) -> str:
     node = declaration
     for depth, name in enumerate(row.key):
         if name not in node:
             parent = ".".join(row.key[:depth])
-            return f"does not declare it ({parent} is `{value(node)}`)" if depth else "does not declare it"
+            return f"Does not declare it ({parent} is `{value(node)}`)" if depth else "Does not declare it"
         node = cast("Mapping[str, object]", node[name])
-    return f"declares `{value(node)}`"
+    return f"Declares `{value(node)}`"
 
 
 def _methods(row: Row) -> Iterator[str]:
@@ -69,30 +69,29 @@ def _methods(row: Row) -> Iterator[str]:
 def _about(host: HostProfile, methods: tuple[str, ...]) -> Iterator[str]:
     for answer in host.answers:
         if answer.method in methods:
-            yield f"answers `{answer.method}`: {_bare(answer.answer)}"
+            yield f"Answers `{answer.method}`: {answer.answer}"
     if never := [method for method in methods if host.never(method)]:
-        yield f"never calls {_named(never)}"
-    for verb, known in (("calls", host.calling), ("honours", host.honouring), ("ignores", host.ignoring)):
+        yield f"Never calls {_named(never)}."
+    for verb, known in (("Calls", host.calling), ("Honours", host.honouring), ("Ignores", host.ignoring)):
         groups: dict[tuple[str | None, str], list[str]] = {}
         for method in methods:
             if use := known(method):
                 groups.setdefault((use.needs, use.note), []).append(method)
         for (needs, note), found in groups.items():
             condition = f" if `{needs}` is declared" if needs else ""
-            yield f"{verb} {_named(found)}{condition}" + (f" ({_bare(note)})" if note else "")
+            yield f"{verb} {_named(found)}{condition}. {note}".rstrip()
 
 
 def _named(methods: list[str]) -> str:
     return ", ".join(f"`{method}`" for method in methods)
 
 
-def _listed(phrases: Mapping[str, tuple[str, ...]]) -> Block:
-    facts = [Fact(host, "; ".join(known) + ".") for host, known in phrases.items() if known]
-    silent = [host for host, known in phrases.items() if not known]
-    if not facts:
-        return NOTHING
-    return (*facts, Fact("others", f"nothing is known ({', '.join(silent)}).")) if silent else tuple(facts)
-
-
-def _bare(sentence: str) -> str:
-    return sentence.removesuffix(".")
+def _listed(sentences: Mapping[str, tuple[str, ...]]) -> Block:
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for host, known in sentences.items():
+        groups.setdefault(known, []).append(host)
+    silent = groups.pop((), [])
+    facts = [Fact(", ".join(hosts), " ".join(known)) for known, hosts in groups.items()]
+    if silent and facts:
+        facts.append(Fact("others", f"Nothing is known of {', '.join(silent)}."))
+    return tuple(facts) or NOTHING
