@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -70,6 +69,8 @@ def find(register: Register, query: str) -> Found | None:
 
 def suggest(register: Register, query: str) -> tuple[str, ...]:
     """Up to three names that look like ``query``, the nearest first."""
+    from difflib import get_close_matches  # only a miss pays for it
+
     known = {name.lower(): name for name in names(register)}
     wanted = query.strip().lower()
     near = get_close_matches(wanted, known, n=3, cutoff=0.6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache, cached_property
-from importlib.resources import files
+from pkgutil import get_data
 from typing import TYPE_CHECKING, Any, cast
 
 from troth.register.model import (
@@ -160,8 +160,7 @@ class Register:
 @cache
 def register() -> Register:
     """The package's own register, read once per process."""
-    folder = files("troth.register") / "data"
-    return Register({name: json.loads((folder / f"{name}.json").read_text("utf-8")) for name in FILES})
+    return Register({name: json.loads(get_data("troth.register", f"data/{name}.json") or b"") for name in FILES})
 
 
 def _tuples(raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -366,6 +366,12 @@ class HostProfile:
     quirks: tuple[Quirk, ...] = ()
     hints: Mapping[str, str | bool] = field(default_factory=dict[str, "str | bool"])
 
+    def answering(self, method: str) -> HostAnswer | None:
+        """What the host answers to the request ``method``; None if nothing is known, or if it is a notification."""
+        if method.startswith("notifications/"):
+            return None
+        return next((answer for answer in self.answers if _covers(answer.method, method)), None)
+
     def calling(self, method: str) -> HostUse | None:
         """How the host calls ``method``; None if it is not known to call it."""
         return _first(self.calls, method)

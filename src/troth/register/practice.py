@@ -25,7 +25,9 @@ def practice(register: Register, row: Row) -> Block:
 
 def uses(register: Register, method: str) -> Block:
     """What each host does about a method; hosts of which the same is known share one fact."""
-    return _listed({host.id: tuple(_about(host, (method,))) for host in register.hosts.values()})
+    roles = {role for (name, _), use in register.methods.items() if name == method for role in use.roles}
+    asked = bool(roles & {"ServerRequest", "InputRequest"})
+    return _listed({host.id: tuple(_about(host, (method,), asked=asked)) for host in register.hosts.values()})
 
 
 def told(register: Register, row: Row, host: HostProfile) -> tuple[str, ...]:
@@ -37,7 +39,7 @@ def told(register: Register, row: Row, host: HostProfile) -> tuple[str, ...]:
     sentences: list[str] = []
     if row.side is Side.CLIENT:
         sentences += _declared(row, {era: cast("Mapping[str, object]", host.declares[era]) for era in spoken})
-    sentences += _about(host, tuple(_methods(row)))
+    sentences += _about(host, tuple(_methods(row)), asked=row.side is Side.CLIENT)
     sentences += [quirk.text for quirk in host.quirks if row.family in quirk.rows]
     return tuple(sentences)
 
@@ -66,10 +68,10 @@ def _methods(row: Row) -> Iterator[str]:
     yield from dict.fromkeys(gate.method for gate in gates)
 
 
-def _about(host: HostProfile, methods: tuple[str, ...]) -> Iterator[str]:
-    for answer in host.answers:
-        if answer.method in methods:
-            yield f"Answers `{answer.method}`: {answer.answer}"
+def _about(host: HostProfile, methods: tuple[str, ...], *, asked: bool) -> Iterator[str]:
+    for method in methods if asked else ():
+        if answer := host.answering(method):
+            yield f"Answers `{method}`: {answer.answer}"
     if never := [method for method in methods if host.never(method)]:
         yield f"Never calls {_named(never)}."
     for verb, known in (("Calls", host.calling), ("Honours", host.honouring), ("Ignores", host.ignoring)):
