@@ -119,5 +119,5 @@ def _deprecation(definition: Definition) -> str:
 
 
 def _sources(row: Row, revisions: Iterable[str]) -> str:
-    found = [row.definitions[revision].source for revision in revisions]
-    return ", ".join(source for source in found if source) or "The text of the extension."
+    found = [source for revision in revisions if (source := row.definitions[revision].source)]
+    return ", ".join(found or row.sources)
