@@ -27,8 +27,13 @@ def explain(register: Register, found: Found) -> tuple[Page, ...]:
     return tuple(_PAGES[found.topic](register, key) for key in found.keys)
 
 
-def capability(register: Register, key: str) -> Page:
+def capability(register: Register, key: str, *, whole: bool = True) -> Page:
     """What a capability field is, per revision; ends with hosts and with what breaks.
+
+    Args:
+        register: Where it is looked up.
+        key: Id of the row.
+        whole: False leaves the rules to the first row of the family, which has the same.
 
     Raises:
         KeyError: No row has this id.
@@ -43,7 +48,9 @@ def capability(register: Register, key: str) -> Page:
     if parts := [other for other in register.family(row.family or "") if other is not row]:
         facts = tuple(_line(part) for part in parts)
         sections.append(Section("In the same family", (facts,)))
-    sections.append(Section("Rules", (rules(register, [register.norms[norm] for norm in row.norms]) or NO_RULES,)))
+    first = register.family(row.family)[0] if row.family else row
+    told: Block = rules(register, [register.norms[norm] for norm in row.norms]) or NO_RULES
+    sections.append(Section("Rules", (told if whole or first is row else f"As for {first.id}.",)))
     if row.gaps:
         sections.append(Section("Left open by the specification", tuple(_gap_facts(register, gap) for gap in row.gaps)))
     sections += [
@@ -190,11 +197,11 @@ def marks(register: Register, row: Row) -> str:
     """One character for each revision, oldest first: see ``MARKS``."""
     defined, deprecated, missing = MARKS
     found = [row.at(revision) for revision in register.revisions]
-    return "".join(missing if at is None else deprecated if at.deprecated else defined for at in found)
+    return "".join(missing if at is None else deprecated if at.outdated else defined for at in found)
 
 
 def _line(row: Row, at: str | None = None) -> Fact:
-    advice = ", deprecated" if at and row.definitions[at].deprecated else ""
+    advice = ", deprecated" if at and row.definitions[at].outdated else ""
     return Fact(row.id, f"`{row.path}` ({row.side}{advice}). {row.title}.")
 
 

@@ -116,6 +116,11 @@ class Definition:
     deprecated: Deprecation | None = None
     source: str | None = None
 
+    @property
+    def outdated(self) -> bool:
+        """Whether the revision advises against the field itself, not only against values that it gates."""
+        return self.deprecated is not None and not self.deprecated.soft
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:

@@ -31,7 +31,7 @@ def listing(register: Register) -> dict[str, Any]:
                 "side": row.side.value,
                 "title": row.title,
                 "revisions": [*row.definitions],
-                "deprecated": [revision for revision, at in row.definitions.items() if at.deprecated],
+                "deprecated": [revision for revision, at in row.definitions.items() if at.outdated],
             }
             for row in register.rows
         ],
