@@ -8,6 +8,7 @@ Source of the facts: the official specification and schemas of the five revision
 
 from troth.register.load import Register, register
 from troth.register.model import (
+    Certainty,
     Channel,
     Definition,
     Deprecation,
@@ -15,16 +16,20 @@ from troth.register.model import (
     ErrorCode,
     Gap,
     Gate,
+    HostAnswer,
     HostProfile,
+    HostUse,
     Kind,
     MethodUse,
     Norm,
+    Quirk,
     Related,
     Row,
     Side,
 )
 
 __all__ = [
+    "Certainty",
     "Channel",
     "Definition",
     "Deprecation",
@@ -32,10 +37,13 @@ __all__ = [
     "ErrorCode",
     "Gap",
     "Gate",
+    "HostAnswer",
     "HostProfile",
+    "HostUse",
     "Kind",
     "MethodUse",
     "Norm",
+    "Quirk",
     "Register",
     "Related",
     "Row",

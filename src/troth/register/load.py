@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from functools import cache, cached_property
-from importlib.resources import files
+from pkgutil import get_data
 from typing import TYPE_CHECKING, Any, cast
 
 from troth.register.model import (
+    Certainty,
     Channel,
     Definition,
     Deprecation,
@@ -15,10 +16,13 @@ from troth.register.model import (
     ErrorCode,
     Gap,
     Gate,
+    HostAnswer,
     HostProfile,
+    HostUse,
     Kind,
     MethodUse,
     Norm,
+    Quirk,
     Related,
     Row,
     Side,
@@ -131,6 +135,23 @@ class Register:
         """A method in a revision; None where the revision has no such method."""
         return self.methods.get((method, revision))
 
+    def gating(self, method: str, revision: str) -> tuple[Row, ...]:
+        """The rows that gate ``method`` (a request or a notification) at ``revision``."""
+        use = self.method(method, revision)
+        return tuple(self.by_id[row] for row in use.rows) if use else ()
+
+    def norms_of(self, row: Row, revision: str) -> tuple[Norm, ...]:
+        """The normative sentences of ``revision`` that name ``row``."""
+        return tuple(norm for norm in (self.norms[norm] for norm in row.norms) if norm.revision == revision)
+
+    def norms_at(self, revision: str) -> tuple[Norm, ...]:
+        """All normative sentences of ``revision``."""
+        return tuple(norm for norm in self.norms.values() if norm.revision == revision)
+
+    def errors_at(self, revision: str) -> tuple[ErrorCode, ...]:
+        """The error codes that ``revision`` uses."""
+        return tuple(error for error in self.errors if revision in error.revisions)
+
     def error(self, code: int | str) -> ErrorCode | None:
         """An error code, given as a number or as its text."""
         return next((error for error in self.errors if str(error.code) == str(code)), None)
@@ -139,8 +160,7 @@ class Register:
 @cache
 def register() -> Register:
     """The package's own register, read once per process."""
-    folder = files("troth.register") / "data"
-    return Register({name: json.loads((folder / f"{name}.json").read_text("utf-8")) for name in FILES})
+    return Register({name: json.loads(get_data("troth.register", f"data/{name}.json") or b"") for name in FILES})
 
 
 def _tuples(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,11 +204,31 @@ def _row(raw: Mapping[str, Any]) -> Row:
 
 
 def _host(raw: Mapping[str, Any]) -> HostProfile:
-    known = {"id", "product", "declares", "clientInfo"}
     return HostProfile(
         id=raw["id"],
         product=raw["product"],
+        test=raw.get("test", False),
         declares={Era(era): capabilities for era, capabilities in raw["declares"].items()},
-        client_info=raw.get("clientInfo", {}),
-        facts={key: value for key, value in raw.items() if key not in known},
+        client_info=raw["clientInfo"],
+        sdk=raw.get("sdk", ""),
+        offers=raw["offers"],
+        note=raw.get("note", ""),
+        answers=tuple(HostAnswer(**_certain(answer)) for answer in raw["answers"]),
+        calls=_uses(raw["calls"]),
+        never_calls=tuple(raw["never_calls"]),
+        honours=_uses(raw["honours"]),
+        ignores=_uses(raw["ignores"]),
+        transports=tuple(raw["transports"]),
+        transports_note=raw.get("transports_note", ""),
+        timeouts=raw["timeouts"],
+        quirks=tuple(Quirk(**_tuples(_certain(quirk))) for quirk in raw["quirks"]),
+        hints=raw["hints"],
     )
+
+
+def _uses(raw: list[dict[str, Any]]) -> tuple[HostUse, ...]:
+    return tuple(HostUse(**_certain(use)) for use in raw)
+
+
+def _certain(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {**raw, "certainty": Certainty(raw["certainty"])}

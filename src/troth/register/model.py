@@ -116,6 +116,11 @@ class Definition:
     deprecated: Deprecation | None = None
     source: str | None = None
 
+    @property
+    def outdated(self) -> bool:
+        """Whether the revision advises against the field itself, not only against values that it gates."""
+        return self.deprecated is not None and not self.deprecated.soft
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -165,10 +170,15 @@ class Norm:
     """A normative sentence of one revision, in our words.
 
     Attributes:
-        level: ``MUST``, ``MUST NOT``, ``SHOULD`` and so on.
-        who: ``client``, ``server`` or ``both``.
+        id: ``N-NAME@revision``.
+        revision: The revision that says so.
+        level: ``MUST``, ``MUST NOT``, ``SHOULD``, ``SHOULD NOT``, ``MAY``; ``rule`` where the specification states a
+            fact without one of these words.
+        who: ``client``, ``server`` or ``both``; ``receiver`` for the side that gets a request, whichever it is;
+            ``sdk`` for those who write libraries.
+        text: The sentence.
         source: File and line in the specification.
-        rows: Families (``CAP-..``) that it binds.
+        rows: Families (``CAP-..``) that it binds; ``*`` for all, ``*client`` and ``*server`` for those of one side.
     """
 
     id: str
@@ -186,6 +196,9 @@ class ErrorCode:
 
     Attributes:
         code: The code, or for a range its text (``-32000..-32019``).
+        name: The name that the specification gives it.
+        revisions: The revisions that use it.
+        use: What it says, in our words.
         http: The HTTP status that goes with it, in words; empty where none is prescribed.
     """
 
@@ -202,6 +215,7 @@ class Gap:
     """A place where the specification is silent or contradicts itself, with our choice.
 
     Attributes:
+        id: ``G-01`` and so on.
         question: What is left open.
         choice: What Troth does.
         reason: Why.
@@ -220,8 +234,11 @@ class Related:
     """A switch outside the capability object that belongs to a capability.
 
     Attributes:
+        id: ``REL-...``.
         where: The place on the wire.
+        revision: The revision that has it.
         fields: Field of that place (``*`` for all) -> row ids.
+        source: File and line in the specification.
     """
 
     id: str
@@ -248,20 +265,142 @@ class MethodUse:
     rows: tuple[str, ...] = ()
 
 
+class Certainty(StrEnum):
+    """How a fact about a host is known."""
+
+    SEEN = "seen"
+    """Read in the host's own source."""
+    REPORTED = "reported"
+    """Stated by people who compared hosts."""
+    INFERRED = "inferred"
+    """Follows from other facts."""
+    DEFINED = "defined"
+    """Laid down by us: the profile describes no product."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostUse:
+    """A method that a host calls, or a notification that it honours or ignores.
+
+    Attributes:
+        method: Method name on the wire; a final ``*`` stands for any rest.
+        needs: Path of the server capability that the host looks at first; None if it does not look.
+        note: What there is to know about it; may be empty.
+        certainty: How this is known.
+    """
+
+    method: str
+    needs: str | None = None
+    note: str = ""
+    certainty: Certainty = Certainty.REPORTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostAnswer:
+    """What a host answers when it is asked.
+
+    Attributes:
+        method: The request, or ``*`` for every one that is not named.
+        answer: The answer in words.
+        certainty: How this is known.
+    """
+
+    method: str
+    answer: str
+    certainty: Certainty = Certainty.REPORTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quirk:
+    """A habit of a host that servers and gateways may have to act on.
+
+    Attributes:
+        id: Stable short name, e.g. ``first-page-only``.
+        text: The habit in a sentence.
+        certainty: How this is known.
+        rows: Families (``CAP-..``) that it matters to.
+    """
+
+    id: str
+    text: str
+    certainty: Certainty = Certainty.REPORTED
+    rows: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostProfile:
-    """What a real host declares, calls and honours.
+    """What a host declares, calls and honours.
 
     Attributes:
         id: Short name for ``--as``.
         product: Product and version that was looked at.
+        test: True for a made-up host that tests use.
         declares: Client capabilities by era; None where the host does not speak the era.
         client_info: ``clientInfo`` as the host sends it.
-        facts: Everything else known about it, as published in the profile data.
+        sdk: The library that it is built on; empty if unknown or none.
+        offers: The revisions that it offers, in words.
+        note: What there is to know about the declaration; may be empty.
+        answers: What it answers to requests of a server.
+        calls: Methods that it calls; one counts only at revisions that have the method.
+        never_calls: Methods that it is known not to call; a final ``*`` stands for any rest.
+        honours: Notifications that it acts on.
+        ignores: Notifications that it receives and drops.
+        transports: ``stdio``, ``streamable-http``, ``http+sse``.
+        transports_note: What there is to know about them; may be empty.
+        timeouts: Seconds by the thing that is waited for.
+        quirks: Habits by stable id.
+        hints: What a gateway in front of it should do.
     """
 
     id: str
     product: str
     declares: Mapping[Era, Mapping[str, Any] | None]
+    test: bool = False
     client_info: Mapping[str, str] = field(default_factory=dict[str, str])
-    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    sdk: str = ""
+    offers: str = ""
+    note: str = ""
+    answers: tuple[HostAnswer, ...] = ()
+    calls: tuple[HostUse, ...] = ()
+    never_calls: tuple[str, ...] = ()
+    honours: tuple[HostUse, ...] = ()
+    ignores: tuple[HostUse, ...] = ()
+    transports: tuple[str, ...] = ()
+    transports_note: str = ""
+    timeouts: Mapping[str, float] = field(default_factory=dict[str, float])
+    quirks: tuple[Quirk, ...] = ()
+    hints: Mapping[str, str | bool] = field(default_factory=dict[str, "str | bool"])
+
+    def answering(self, method: str) -> HostAnswer | None:
+        """What the host answers to the request ``method``; None if nothing is known, or if it is a notification."""
+        if method.startswith("notifications/"):
+            return None
+        return next((answer for answer in self.answers if _covers(answer.method, method)), None)
+
+    def calling(self, method: str) -> HostUse | None:
+        """How the host calls ``method``; None if it is not known to call it."""
+        return _first(self.calls, method)
+
+    def honouring(self, method: str) -> HostUse | None:
+        """How the host acts on the notification ``method``; None if it is not known to."""
+        return _first(self.honours, method)
+
+    def ignoring(self, method: str) -> HostUse | None:
+        """How the host drops the notification ``method``; None if it is not known to."""
+        return _first(self.ignores, method)
+
+    def never(self, method: str) -> bool:
+        """Whether the host is known not to call ``method``."""
+        return any(_covers(pattern, method) for pattern in self.never_calls)
+
+    def has(self, quirk: str) -> bool:
+        """Whether the host has the habit with this id."""
+        return any(known.id == quirk for known in self.quirks)
+
+
+def _first(uses: tuple[HostUse, ...], method: str) -> HostUse | None:
+    return next((use for use in uses if _covers(use.method, method)), None)
+
+
+def _covers(pattern: str, method: str) -> bool:
+    return method.startswith(pattern[:-1]) if pattern.endswith("*") else method == pattern
