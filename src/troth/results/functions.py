@@ -111,6 +111,7 @@ def _is_context(hint: Any) -> bool:
     """Whether a framework fills this parameter itself."""
     kinds = [get_origin(hint) or hint, *get_args(hint)]
     return any(
-        getattr(kind, "__name__", "") == "Context" and getattr(kind, "__module__", "").split(".")[0] in _FRAMEWORKS
+        getattr(kind, "__name__", "").partition("[")[0] == "Context"
+        and getattr(kind, "__module__", "").split(".")[0] in _FRAMEWORKS
         for kind in kinds
     )

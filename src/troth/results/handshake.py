@@ -88,6 +88,8 @@ def initialize_result(
     revision = register().newest(Era.LEGACY) if revision is None else revision
     if ("InitializeResult", revision) not in MEMBERS:
         raise ValueError(f"{where}: protocol revision {revision} has no initialize; build a discover_result")
+    if server_info is None:
+        raise ValueError(f"{where} needs server_info; build it with server_info(name=..., version=...)")
     raw = {"serverInfo": server_info, "_meta": meta}
     result = {**shaped(raw, "InitializeResult", where), "protocolVersion": revision}
     result.update(_declared(capabilities, instructions, where))

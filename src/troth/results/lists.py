@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from troth.results.functions import described
 from troth.results.resources import CacheScope, cache_hints
-from troth.results.shapes import REQUIRED, shaped
+from troth.results.shapes import REQUIRED, renamed, shaped
 from troth.results.spelling import Object, finish, known_revision
 from troth.results.table import KNOWN
 from troth.results.values import is_listing, is_model, text
@@ -184,8 +184,8 @@ def _listed(
 def _tool(value: object, where: str) -> Object:
     if inspect.isroutine(value):
         return described(cast("Callable[..., object]", value), where)
-    raw = _raw("Tool", value, where)
-    tool = shaped({"inputSchema": {}, **raw}, "Tool", where)
+    raw = renamed(_raw("Tool", value, where), "Tool", where)
+    tool = shaped({**raw, "inputSchema": raw.get("inputSchema", {})}, "Tool", where)
     schema = {"type": "object", **tool["inputSchema"]}
     if schema["type"] != "object":
         raise ValueError(f"{where}: the root of inputSchema must be of type 'object', not {schema['type']!r:.60}")
