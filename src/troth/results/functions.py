@@ -110,8 +110,5 @@ def _default(value: object) -> Object:
 def _is_context(hint: Any) -> bool:
     """Whether a framework fills this parameter itself."""
     kinds = [get_origin(hint) or hint, *get_args(hint)]
-    return any(
-        getattr(kind, "__name__", "").partition("[")[0] == "Context"
-        and getattr(kind, "__module__", "").split(".")[0] in _FRAMEWORKS
-        for kind in kinds
-    )
+    bases = [base for kind in kinds for base in getattr(kind, "__mro__", ())]
+    return any(base.__name__ == "Context" and base.__module__.split(".")[0] in _FRAMEWORKS for base in bases)
