@@ -38,9 +38,7 @@ def run(
     active: bool = False,
 ) -> dict[str, TargetReport]:
     """Audits targets, several at a time; the reports by name."""
-    options = Options(
-        revisions=tuple(revisions), limits=limits, jobs=jobs, change_tool=change_tool, active=active
-    )
+    options = Options(revisions=tuple(revisions), limits=limits, jobs=jobs, change_tool=change_tool, active=active)
     reports = anyio.run(partial(audit, tuple(targets), options, lambda _event: None))
     return {report.name: report for report in reports}
 
