@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from audits import player, run, told, verdicts
 from expectations import ABSENT, expected
+
 from troth.audit.model import Outcome
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "e
 NOT_FOUND = (-32601, "Method not found")
 
 
-class Refusal(Exception):
+class RefusalError(Exception):
     def __init__(self, code: int, text: str, data: Any = None) -> None:
         super().__init__(text)
         self.error = {"code": code, "message": text, **({} if data is None else {"data": data})}
@@ -119,44 +119,44 @@ class Player:
     def read(self, params: dict[str, Any]) -> dict[str, Any]:
         uri = params.get("uri")
         if uri not in [one["uri"] for one in self.lists["resources"]] and not str(uri).startswith("probe://t/"):
-            raise Refusal(-32602 if self.modern else -32002, "Resource not found", {"uri": uri})
+            raise RefusalError(-32602 if self.modern else -32002, "Resource not found", {"uri": uri})
         cache = {"ttlMs": 0, "cacheScope": "private"} if self.modern else {}
         return {"contents": [{"uri": uri, "text": "x"}], **cache}
 
     def subscribe(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         if self.modern or self.member("resources", "subscribe") is not True:
-            raise Refusal(*NOT_FOUND)
+            raise RefusalError(*NOT_FOUND)
         (self.subscribed.add if method == "resources/subscribe" else self.subscribed.discard)(params.get("uri", ""))
         return {}
 
     def set_level(self, params: dict[str, Any]) -> dict[str, Any]:
         if self.modern:
-            raise Refusal(*NOT_FOUND)
+            raise RefusalError(*NOT_FOUND)
         if params.get("level") not in LEVELS:
-            raise Refusal(-32602, "Unknown level")
+            raise RefusalError(-32602, "Unknown level")
         self.level = params["level"]
         return {}
 
     def get_prompt(self, params: dict[str, Any]) -> dict[str, Any]:
         if params.get("name") not in [one["name"] for one in self.lists["prompts"]]:
-            raise Refusal(-32602, "Unknown prompt")
+            raise RefusalError(-32602, "Unknown prompt")
         return {"messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}]}
 
     def task(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         if method == "tasks/list" and self.member("tasks", "list") is not None:
             return {"tasks": []}
         if method in ("tasks/get", "tasks/result") or self.member("tasks", method.partition("/")[2]) is not None:
-            raise Refusal(-32602, "Unknown task")
-        raise Refusal(*NOT_FOUND)
+            raise RefusalError(-32602, "Unknown task")
+        raise RefusalError(*NOT_FOUND)
 
     def task_extension(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         if method not in ("tasks/get", "tasks/cancel", "tasks/update"):
-            raise Refusal(*NOT_FOUND)
+            raise RefusalError(*NOT_FOUND)
         client = self.client(params).get("extensions") or {}
         if PREFIX + "tasks" not in client:
             needed = {"extensions": {PREFIX + "tasks": {}}}
-            raise Refusal(-32021, "Missing required client capability", {"requiredCapabilities": needed})
-        raise Refusal(-32602, "Unknown task")
+            raise RefusalError(-32021, "Missing required client capability", {"requiredCapabilities": needed})
+        raise RefusalError(-32602, "Unknown task")
 
     @staticmethod
     def client(params: dict[str, Any]) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class Player:
             self.asked += 1
             self.out({"jsonrpc": "2.0", "id": f"ask-{self.asked}", **request})
         if params.get("name") not in [one["name"] for one in self.lists["tools"]]:
-            raise Refusal(-32602, "Unknown tool")
+            raise RefusalError(-32602, "Unknown tool")
         return {"content": [{"type": "text", "text": "ok"}]}
 
     def log(self, params: dict[str, Any]) -> None:
@@ -207,7 +207,7 @@ class Player:
             return self.task_extension(method, params)
         family = next((name for start, name in FAMILIES.items() if method.startswith(start)), None)
         if family is None or family not in self.declared():
-            raise Refusal(*NOT_FOUND)
+            raise RefusalError(*NOT_FOUND)
         answers: dict[str, Any] = {
             "tools/list": lambda: self.listed(method),
             "resources/list": lambda: self.listed(method),
@@ -224,7 +224,7 @@ class Player:
         if method.startswith("tasks/"):
             return self.task(method, params)
         if method not in answers:
-            raise Refusal(*NOT_FOUND)
+            raise RefusalError(*NOT_FOUND)
         return answers[method]()
 
     # The conversation
@@ -245,12 +245,12 @@ class Player:
         if self.behave.get("no_meta_check"):
             return
         if not isinstance(meta, dict) or PREFIX + "clientCapabilities" not in meta:
-            raise Refusal(-32602, "_meta is incomplete")
+            raise RefusalError(-32602, "_meta is incomplete")
         if meta.get(PREFIX + "protocolVersion") != MODERN:
             asked = meta.get(PREFIX + "protocolVersion")
-            raise Refusal(-32022, "Unsupported protocol version", {"supported": [MODERN], "requested": asked})
+            raise RefusalError(-32022, "Unsupported protocol version", {"supported": [MODERN], "requested": asked})
         if self.behave.get("reject_client_caps_with") and "listChanged" in json.dumps(self.client(params)):
-            raise Refusal(-32602, "clientCapabilities are invalid")
+            raise RefusalError(-32602, "clientCapabilities are invalid")
 
     def answer(self, request: Any, method: str, params: dict[str, Any]) -> None:
         if method in ("server/discover", "initialize") and "modern_declare" in self.behave:
@@ -267,16 +267,16 @@ class Player:
             return
         try:
             if isinstance(told, dict) and "error" in told:
-                raise Refusal(*told["error"])
+                raise RefusalError(*told["error"])
             if isinstance(told, dict) and "http" in told:
-                raise Refusal(-32603, told["body"])
+                raise RefusalError(-32603, told["body"])
             if self.modern:
                 self.check(method, params)
             if method == "subscriptions/listen" and self.modern and self.listens():
                 self.listen(request, params)
                 return
             result = told["result"] if isinstance(told, dict) else self.default(method, params)
-        except Refusal as refusal:
+        except RefusalError as refusal:
             self.out({"jsonrpc": "2.0", "id": request, "error": refusal.error})
             return
         if self.modern and isinstance(result, dict) and not (isinstance(told, dict) and "result" in told):
