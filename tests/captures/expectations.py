@@ -23,8 +23,11 @@ Rows = dict[str, frozenset[str]]
 class Summary:
     """Questions to the summary of a capture."""
 
-    def __init__(self, capture: dict[str, Any]) -> None:
+    def __init__(self, capture: dict[str, Any], *, http: bool = False) -> None:
         self.capture = capture
+        no_stream = (capture.get("http_status") or {}).get("GET") == 405 and not capture.get("session")
+        self.undeliverable = http and no_stream
+        """Nothing of the server's own can reach the client: no stream to it, and no session to open one in."""
         self.revision: str = capture["negotiated"]
         self.modern = self.revision in MODERN
         self.declared: dict[str, Any] = capture["capabilities"] or {}
@@ -160,6 +163,8 @@ def list_changed(summary: Summary, family: str) -> frozenset[str]:
         return one(KEPT, UNSEEN) if promised else one(BROKEN)
     if declared is not True:
         return one(UNDECLARED) if freely else quiet | one(UNDECLARED) if by_calls else quiet
+    if summary.undeliverable:
+        return one(BROKEN)
     if freely:
         return one(KEPT)
     return one(UNSEEN, KEPT) if by_calls else one(UNSEEN)
@@ -234,11 +239,16 @@ def experimental(summary: Summary) -> Rows:
     return {} if declared == {} else {"CAP-01-server": one(ABSENT) if declared is None else one(KEPT)}
 
 
-def expected(capture: dict[str, Any]) -> Rows | None:
-    """The right verdicts by row id; None where the server does not serve the revision that was asked."""
+def expected(capture: dict[str, Any], *, http: bool = False) -> Rows | None:
+    """The right verdicts by row id; None where the server does not serve the revision that was asked.
+
+    Args:
+        capture: As in the file.
+        http: Whether the audit speaks HTTP too; a capture that is replayed over stdio has lost that.
+    """
     if capture["negotiated"] is None:
         return None
-    summary = Summary(capture)
+    summary = Summary(capture, http=http)
     return {
         "CAP-12": logging(summary),
         "CAP-13": completions(summary),
