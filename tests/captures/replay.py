@@ -45,7 +45,7 @@ def envelope(params: dict[str, Any], revision: str) -> str:
     version = meta[META + "protocolVersion"]
     if version != revision:
         return "legacy" if isinstance(version, str) and version[:2] == "20" else "bad"
-    return "full" if META + "clientCapabilities" in meta else "incomplete"
+    return "full" if isinstance(meta.get(META + "clientCapabilities"), dict) else "incomplete"
 
 
 def bare(method: str, params: dict[str, Any]) -> str:

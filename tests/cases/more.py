@@ -47,7 +47,7 @@ REFUSED: list[Case] = [
         {"resources/read": {"error": [-32603, "oops"]}},
         {"CAP-16": "partial"},
     ),
-    ("resources-list-missing", JUN25, {"resources": {}}, {"resources/list": NOT_FOUND}, {"CAP-16": "partial"}),
+    ("resources-list-missing", JUN25, {"resources": {}}, {"resources/list": NOT_FOUND}, {"CAP-16": "partial|broken"}),
     (
         "templates-missing-modern",
         MODERN,
@@ -208,7 +208,7 @@ SERVED: list[Case] = [
         {"resources/subscribe": {"result": {}}, "resources/unsubscribe": {"result": {}}},
         {"CAP-17": "undeclared"},
     ),
-    ("tasks-served", NOV25, {"tools": {}}, {"tasks/list": {"result": {"tasks": []}}}, {"CAP-22": "undeclared"}),
+    ("tasks-served", NOV25, {"tools": {}}, {"tasks/list": {"result": {"tasks": []}}}, {"CAP-21": "undeclared"}),
     (
         "level-served-modern",
         MODERN,
@@ -280,7 +280,7 @@ SENT: list[Case] = [
         MODERN,
         {"tools": {"listChanged": True}},
         {"emit_on_call": [note("tools/list_changed")]},
-        {"CAP-20": "ungated"},
+        {"CAP-20": "ungated|kept|not-observable", "findings": ["listen.untagged"]},
     ),
     (
         "updated-sent",
@@ -342,7 +342,7 @@ CODES: list[Case] = [
         NOV25,
         {"tools": {}},
         {"tasks/list": {"error": [-32600, "no"]}},
-        {"CAP-22": "wrong-code"},
+        {"CAP-21": "wrong-code"},
     ),
     (
         "tools-code-modern",
@@ -541,6 +541,13 @@ ERAS: list[Case] = [
         {"version": NOV24},
         {"negotiated": NOV24, "CAP-13": "leaked"},
     ),
+    (
+        "any-version-modern",
+        MODERN,
+        {"tools": {}},
+        {"no_meta_check": True},
+        {"findings": ["negotiation.unknown-version"]},
+    ),
     ("any-version", NOV25, {"tools": {}}, {"version": "echo"}, {"findings": ["negotiation.unknown-version"]}),
     (
         "initialize-bare",
@@ -670,7 +677,7 @@ HONEST: list[Case] = [
         JUN25,
         {"tools": {}, "experimental": {"org.example/x": {}}},
         {},
-        {"CAP-01-server": "kept", "clean": True},
+        {"CAP-01-server": "kept|not-observable", "clean": True},
     ),
 ]
 

@@ -234,7 +234,11 @@ class Player:
         wanted = params.get("notifications") or {}
         could = {f"{family}ListChanged" for family in self.lists if self.member(family, "listChanged") is True}
         could |= {"resourceSubscriptions"} if self.member("resources", "subscribe") is True else set()
-        honoured = self.behave.get("listen_ack", {key: value for key, value in wanted.items() if key in could})
+        there = {one["uri"] for one in self.lists["resources"]}
+        honoured = {key: value for key, value in wanted.items() if key in could}
+        if "resourceSubscriptions" in honoured:
+            honoured["resourceSubscriptions"] = [uri for uri in honoured["resourceSubscriptions"] if uri in there]
+        honoured = self.behave.get("listen_ack", honoured)
         self.listening.append((request, honoured))
         meta = {PREFIX + "subscriptionId": request}
         self.notify("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": honoured})
@@ -244,7 +248,7 @@ class Player:
         meta = params.get("_meta")
         if self.behave.get("no_meta_check"):
             return
-        if not isinstance(meta, dict) or PREFIX + "clientCapabilities" not in meta:
+        if not isinstance(meta, dict) or not isinstance(meta.get(PREFIX + "clientCapabilities"), dict):
             raise RefusalError(-32602, "_meta is incomplete")
         if meta.get(PREFIX + "protocolVersion") != MODERN:
             asked = meta.get(PREFIX + "protocolVersion")
