@@ -1,0 +1,130 @@
+"""Makes the environments of the interop tests in ``.envs/``: the old Python SDK, and the npm servers and SDKs.
+
+Everything is pinned by the locks beside this file. A stamp keeps the digest of what was installed, so that a second
+run is quick. Where node is absent the npm part is left out with a word (and the tests that need it skip), except in
+continuous integration, where it is an error.
+
+To change a pin: edit ``mcp1.in`` or ``package.json``, then
+``uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header mcp1.in -o mcp1.txt``
+or ``npm install --package-lock-only --omit-lockfile-registry-resolved``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+ENVS = ROOT / ".envs"
+REGISTRY = "https://registry.npmjs.org/"
+SECONDS = 900
+
+
+def digest(*parts: Path | str) -> str:
+    """Identifies what an environment is made from."""
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(part.read_bytes() if isinstance(part, Path) else part.encode())
+        whole.update(b"\0")
+    return whole.hexdigest()
+
+
+def run(command: list[str | Path], cwd: Path, environ: dict[str, str]) -> None:
+    """Runs one step; its output is shown only when it fails."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    if done.returncode:
+        sys.stderr.write(done.stdout)
+        raise SystemExit(f"interop envs: `{' '.join(map(str, command))}` in {cwd} ended with {done.returncode}")
+
+
+def fresh(target: Path, stamp: str) -> bool:
+    """Clears a target that was made from something else; tells whether it must be made."""
+    mark = target / ".stamp"
+    if mark.is_file() and mark.read_text() == stamp:
+        return False
+    shutil.rmtree(target, ignore_errors=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return True
+
+
+def find_uv() -> str:
+    """The uv of the repository, or the one named in ``UV``, or one on the path."""
+    for candidate in (os.environ.get("UV", ""), str(ROOT / ".uv/bin/uv"), shutil.which("uv") or ""):
+        if candidate and Path(candidate).is_file():
+            return candidate
+    raise SystemExit("interop envs: no uv; run `make envs`, which installs it, or set UV to its path")
+
+
+def install_mcp1() -> None:
+    """The last Python SDK of the first generation, in a virtual environment of its own."""
+    target, lock = ENVS / "mcp1", HERE / "mcp1.txt"
+    stamp = digest(lock, sys.version, str(target))
+    if not fresh(target, stamp):
+        return
+    print("interop envs: installing the Python SDK 1 into .envs/mcp1", flush=True)
+    uv = find_uv()
+    unwanted = {"VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT", "PYTHONPATH"}
+    environ = {key: value for key, value in os.environ.items() if key not in unwanted}
+    run([uv, "venv", "--quiet", "--no-project", "--python", sys.executable, target], HERE, environ)
+    python = target / "bin" / "python"
+    run([uv, "pip", "sync", "--quiet", "--require-hashes", "--python", python, lock], HERE, environ)
+    (target / ".stamp").write_text(stamp)
+
+
+def odd_hosts(lock: Path) -> list[str]:
+    """Packages of an npm lock that are not downloaded from the public registry, or are not pinned by a digest."""
+    packages = json.loads(lock.read_text("utf-8"))["packages"]
+    return [
+        name
+        for name, entry in packages.items()
+        if name and not (entry.get("resolved", REGISTRY).startswith(REGISTRY) and entry.get("integrity"))
+    ]
+
+
+def install_npm() -> None:
+    """The servers and SDKs from npm."""
+    target, lock = ENVS / "npm", HERE / "package-lock.json"
+    if odd := odd_hosts(lock):
+        raise SystemExit(f"interop envs: package-lock.json does not pin these to {REGISTRY}: {', '.join(odd)}")
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if npm is None or node is None:
+        if os.environ.get("CI", "").lower() in {"1", "true"}:
+            raise SystemExit("interop envs: node and npm are needed in CI and are not on the path")
+        print("interop envs: node and npm are not on the path: tests with npm servers will be skipped", flush=True)
+        return
+    stamp = digest(lock, HERE / "package.json", str(target))
+    if not fresh(target, stamp):
+        return
+    print("interop envs: installing the npm servers into .envs/npm", flush=True)
+    target.mkdir(parents=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(HERE / name, target / name)
+    environ = {**os.environ, "npm_config_cache": str(ENVS / "npm-cache"), "npm_config_update_notifier": "false"}
+    run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], target, environ)
+    shutil.rmtree(ENVS / "npm-cache", ignore_errors=True)
+    (target / ".stamp").write_text(stamp)
+
+
+def main() -> None:
+    install_mcp1()
+    install_npm()
+
+
+if __name__ == "__main__":
+    main()
