@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
-from troth.audit.engine import audit
 
+from troth.audit.engine import audit
 from troth.audit.options import Options
 from troth.audit.targets import StdioTarget
 from troth.audit.wire.types import Limits

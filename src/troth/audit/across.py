@@ -12,9 +12,10 @@ from troth.capabilities import read_server
 from troth.register import Era, Kind, Side, register
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from troth.audit.model import RevisionReport
+    from troth.audit.wire.session import Session
 
 
 def eras(reports: Mapping[str, RevisionReport]) -> tuple[Finding, ...]:
@@ -42,6 +43,20 @@ def eras(reports: Mapping[str, RevisionReport]) -> tuple[Finding, ...]:
             message = f"`{row.path}` is declared {where if old else other}."
             found.append(fault("declaration.eras-differ", message, rows=(row.id,)))
     return tuple(found)
+
+
+def endings(sessions: Iterable[Session]) -> tuple[Finding, ...]:
+    """Processes that do not end when their input does, or that leave others behind."""
+    found: dict[str, Finding] = {}
+    for session in sessions:
+        if getattr(session.link, "ended_by", "") == "SIGKILL":
+            message = "The server outlives the end of its input and SIGTERM; it had to be killed."
+        elif getattr(session.link, "left_behind", 0):
+            message = "The server leaves a process of its own behind, which had to be killed."
+        else:
+            continue
+        found.setdefault(message, fault("process.lives-on", message))
+    return tuple(found.values())
 
 
 def transports(reports: tuple[TargetReport, ...]) -> tuple[TargetReport, ...]:

@@ -37,6 +37,7 @@ class Listing:
         replies: One per page.
         items: The entries that are objects, over all pages.
         problem: Why the answer delivers nothing, in words; empty if it does.
+        dropped: Why a later page could not be had, in words; empty if all could.
         repeats: Whether a cursor came again, so that the pages never end.
     """
 
@@ -44,6 +45,7 @@ class Listing:
     replies: tuple[Reply, ...]
     items: tuple[Mapping[str, Any], ...] = ()
     problem: str = ""
+    dropped: str = ""
     repeats: bool = False
 
     @property
@@ -99,8 +101,11 @@ class Context:
         before: Content of that resource before anything was provoked.
         logging: Reply to `logging/setLevel`.
         calls: Tool calls made with full capabilities.
+        polled: Reply to `tasks/get` for a task that the audit made.
+        refused_task: Reply to `tasks/get` for a task that does not exist, where it needs a second look.
         made_tasks: Ids of tasks that the audit made.
-        open: Opens a further session with a declaration of its own; None where that is not wanted.
+        open: Opens a further session with a declaration of its own.
+        fresh: Makes a connection on which nothing was said yet.
     """
 
     revision: str
@@ -119,8 +124,11 @@ class Context:
     before: Reply | None = None
     logging: Reply | None = None
     calls: list[Called] = field(default_factory=list[Called])
+    polled: Reply | None = None
+    refused_task: Reply | None = None
     made_tasks: set[str] = field(default_factory=set[str])
-    open: Callable[[Mapping[str, Any], Answer], Awaitable[Session | None]] | None = None
+    open: Callable[[Mapping[str, Any], Answer], Awaitable[Session | None]]
+    fresh: Callable[[], Awaitable[Session]]
     rows: dict[str, RowResult] = field(default_factory=dict[str, RowResult])
     findings: list[Finding] = field(default_factory=list[Finding])
 
@@ -183,7 +191,7 @@ class Context:
         hint: str = "",
         severity: Severity | None = None,
     ) -> None:
-        """Gives a verdict on a row. A more serious one that stands already is kept."""
+        """Gives a verdict on a row. A more serious one that stands already is kept. The declaration is the least proof."""
         standing = self.rows.get(row_id)
         if standing is not None and RANK[standing.verdict] > RANK[verdict]:
             return
@@ -199,7 +207,7 @@ class Context:
             message=message,
             hint=hint,
             source=source,
-            evidence=frames_of(evidence),
+            evidence=frames_of(evidence) or frames_of([self.full.opening]),
         )
 
     def finding(

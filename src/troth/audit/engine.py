@@ -92,6 +92,7 @@ class _Run:
     answered: anyio.Event = field(default_factory=anyio.Event)
     """Set when a legacy handshake was answered: the target has started."""
     took: float = 0.0
+    sessions: list[Session] = field(default_factory=list["Session"])
     starting: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(AT_ONCE))
 
     def event(self, revision: str | None, text: str) -> None:
@@ -103,7 +104,7 @@ class _Run:
         self, stack: AsyncExitStack, revision: str, capabilities: Mapping[str, Any], answer: Answer
     ) -> Session:
         self.connections += 1
-        return await stack.enter_async_context(
+        session = await stack.enter_async_context(
             connect(
                 self.target,
                 revision=revision,
@@ -114,6 +115,8 @@ class _Run:
                 number=self.connections,
             )
         )
+        self.sessions.append(session)
+        return session
 
 
 async def audit(
@@ -170,7 +173,7 @@ async def _target(run: _Run) -> TargetReport:
         outcome=outcome,
         reason=reason,
         revisions=reports,
-        findings=across.eras(reports),
+        findings=(*across.eras(reports), *across.endings(run.sessions)),
         started_at=now.isoformat(timespec="seconds").replace("+00:00", "Z"),
         elapsed_ms=int((time.monotonic() - run.started) * 1000),
     )
@@ -269,6 +272,9 @@ async def _conversation(
     in_force = cast("str", full.negotiated)
     declared = read_server(mapping(reply.result).get("capabilities"), in_force)
 
+    async def fresh() -> Session:
+        return await run.enter(stack, revision, {}, answer_none)
+
     async def further(capabilities: Mapping[str, Any], answer: Answer) -> Session | None:
         session = await run.enter(stack, revision, capabilities, answer)
         await open_session(session)
@@ -282,14 +288,21 @@ async def _conversation(
         none=none,
         reopen=lambda: further(declarable(revision), answer_all),
         open=further,
+        fresh=fresh,
     )
     if not legacy:
         ctx.none = await further({}, answer_none)
     protocol.opening(ctx, reply)
+    if ctx.none is not None:
+        await protocol.unstable(ctx, ctx.none)
+    if legacy and revision == register().newest(Era.LEGACY):
+        await protocol.counter_offer(ctx)
     for text, probe in PROBES:
         run.event(revision, text)
         await probe(ctx)
     view = await hostview.view(ctx, run.options.profile) if run.options.profile is not None else None
+    if ctx.none is not None:
+        await protocol.ended(ctx, ctx.none)
     protocol.closing(ctx, *ctx.sessions, *([ctx.none] if ctx.none is not None else []))
     _complete(ctx)
     order = {row.id: index for index, row in enumerate(register().rows)}

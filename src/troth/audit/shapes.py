@@ -132,9 +132,20 @@ def problem(method: str, result: object) -> str:
     return ""
 
 
+MODERN_MEMBERS = ("resultType", "ttlMs", "cacheScope")
+"""Members of results that legacy revisions do not define."""
+
+
+def foreign_members(era: Era, result: object) -> tuple[str, ...]:
+    """Members of a legacy result that only modern revisions define."""
+    if era is Era.MODERN or not isinstance(result, dict):
+        return ()
+    return tuple(member for member in MODERN_MEMBERS if member in result)
+
+
 def missing_members(method: str, era: Era, result: object) -> tuple[str, ...]:
     """Members that the modern schema requires beside the payload and that ``result`` lacks."""
     if era is not Era.MODERN or not isinstance(result, dict):
         return ()
-    wanted = ("resultType", "ttlMs", "cacheScope") if method in CACHEABLE else ("resultType",)
+    wanted = MODERN_MEMBERS if method in CACHEABLE else ("resultType",)
     return tuple(member for member in wanted if member not in result)

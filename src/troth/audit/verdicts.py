@@ -44,6 +44,7 @@ FINDINGS: dict[str, Meaning] = {
     ),
     "cache.varies-by-connection": Meaning(Severity.ERROR, "Two connections with the same declaration see two lists."),
     "declaration.eras-differ": Meaning(Severity.NOTE, "`initialize` and `server/discover` declare different things."),
+    "declaration.unstable": Meaning(Severity.WARNING, "The same opening is answered with two declarations."),
     "declaration.malformed": Meaning(Severity.ERROR, "The capability object is none, or cannot be read."),
     "declaration.unknown": Meaning(
         Severity.NOTE, "A member that no revision defines; legal, and understood by nobody."
@@ -51,6 +52,9 @@ FINDINGS: dict[str, Meaning] = {
     "declaration.transports-differ": Meaning(Severity.WARNING, "One server declares different things per transport."),
     "era.discover-malformed": Meaning(Severity.WARNING, "The discover result lacks members that the schema requires."),
     "era.discover-silent": Meaning(Severity.WARNING, "A request of the modern era is never answered."),
+    "input-required.wrong-method": Meaning(
+        Severity.ERROR, "Input is asked for in answer to a method that cannot carry the answer."
+    ),
     "listen.acknowledged-absent": Meaning(Severity.WARNING, "Updates are acknowledged for a resource that is none."),
     "listen.no-acknowledgement": Meaning(Severity.ERROR, "A listen stream does not begin with its acknowledgement."),
     "listen.untagged": Meaning(Severity.ERROR, "A message of a listen stream lacks its subscription id."),
@@ -58,6 +62,7 @@ FINDINGS: dict[str, Meaning] = {
     "logging.bad-level-accepted": Meaning(Severity.NOTE, "A log level that does not exist is accepted."),
     "method.removed-served": Meaning(Severity.WARNING, "A method that this revision removed is still answered."),
     "negotiation.unknown-version": Meaning(Severity.WARNING, "A protocol version that does not exist is accepted."),
+    "negotiation.other-version": Meaning(Severity.NOTE, "Another revision than the one asked for is in force."),
     "negotiation.malformed": Meaning(Severity.ERROR, "The answer to the opening request is not what it must be."),
     "modern.meta-not-required": Meaning(Severity.WARNING, "A request without its client capabilities is served."),
     "modern.required-capabilities": Meaning(
@@ -66,9 +71,13 @@ FINDINGS: dict[str, Meaning] = {
     "modern.session-id": Meaning(Severity.WARNING, "A stateless answer carries a session id."),
     "modern.header-unchecked": Meaning(Severity.WARNING, "Headers that contradict the body are accepted."),
     "modern.infers": Meaning(Severity.ERROR, "Client capabilities of one request are used for another."),
+    "http.session-ignored": Meaning(Severity.WARNING, "A session that does not exist is served."),
+    "http.session-not-ended": Meaning(Severity.WARNING, "A session that was ended is served."),
     "http.status": Meaning(Severity.WARNING, "The HTTP status is not the one that goes with the error."),
+    "process.lives-on": Meaning(Severity.WARNING, "The server does not end when its input does."),
     "process.died": Meaning(Severity.ERROR, "The server ended in the middle of the conversation."),
     "protocol.early": Meaning(Severity.WARNING, "The server speaks before the handshake is over."),
+    "protocol.flood": Meaning(Severity.ERROR, "More comes than anybody can read."),
     "protocol.hangs": Meaning(Severity.ERROR, "A request is never answered."),
     "protocol.junk": Meaning(Severity.ERROR, "Something that is no message stands between the messages."),
     "protocol.notification-answered": Meaning(Severity.ERROR, "A notification is answered."),
@@ -77,7 +86,10 @@ FINDINGS: dict[str, Meaning] = {
     "protocol.request-in-modern": Meaning(Severity.ERROR, "The server sends a request in an era that has none."),
     "protocol.stray": Meaning(Severity.WARNING, "A response answers nothing that was asked."),
     "protocol.unknown-method": Meaning(Severity.WARNING, "An unknown method is not refused with -32601."),
+    "resources.not-found-code": Meaning(Severity.NOTE, "A resource that does not exist is refused with another code."),
+    "result.leaked-member": Meaning(Severity.NOTE, "Results carry members of another revision."),
     "result.members": Meaning(Severity.WARNING, "A result lacks members that its schema requires."),
+    "tools.unknown-accepted": Meaning(Severity.WARNING, "A tool that does not exist seems to run."),
     "tasks.not-isolated": Meaning(Severity.ERROR, "One session sees another session's tasks."),
 }
 """Findings that belong to no single row, by their stable code."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from troth.audit.context import mapping
+from troth.audit.context import mapping, told
 from troth.audit.model import Severity, Verdict
 from troth.audit.probes import client_tasks, elicitation, roots, sampling
 from troth.audit.probes.provoke import call_tool, callable_tools
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from troth.audit.context import Called, Context
     from troth.audit.model import Frame
     from troth.audit.wire.session import Session
-    from troth.audit.wire.types import Reply
 
+Askers = dict[str, tuple[str, ...]]
+"""Tools that ask, with the rows that their questions need."""
 NEEDS = (roots.needs, sampling.needs, elicitation.needs, client_tasks.needs)
 MISSING = -32021
 NARROW: tuple[Mapping[str, Any], ...] = (
@@ -91,42 +92,44 @@ def _of_calls(calls: Iterable[Called], declared: Mapping[str, Any]) -> Iterator[
             yield Question(method=method, params=params, declared=declared, frame=frame)
 
 
-def _askers(ctx: Context) -> dict[str, Mapping[str, Any]]:
-    """Tools that asked something when they were called with everything declared, with their arguments."""
-    arguments = callable_tools(ctx)
-    found: dict[str, Mapping[str, Any]] = {}
+def _askers(ctx: Context) -> Askers:
+    """Tools that asked something when they were called with everything declared, with the rows that they needed."""
+    asked = [ask for session in ctx.sessions for ask in session.asks]
+    found: Askers = {}
     for called in ctx.calls:
-        ask_frames = [ask.frame.at for session in ctx.sessions for ask in session.asks if needs(ask.method, ask.params)]
         sent, last = called.reply.frames[0].at, called.reply.frames[-1].at
-        if called.asks or any(sent <= at <= last for at in ask_frames):
-            found[called.name] = arguments.get(called.name, {})
+        rows = {row for method, params, _ in called.asks for row in needs(method, params)}
+        rows |= {row for ask in asked if sent <= ask.frame.at <= last for row in needs(ask.method, ask.params)}
+        if rows:
+            found[called.name] = tuple(sorted(rows))
     return found
 
 
-async def _with_nothing(ctx: Context, none: Session, askers: Mapping[str, Mapping[str, Any]]) -> list[Question]:
+async def _with_nothing(ctx: Context, none: Session, askers: Askers) -> list[Question]:
     """What is asked of a client that declared nothing."""
     calls: list[Called] = []
+    if ctx.modern:
+        await none.listen({})
     await none.call("tools/call", {"name": ABSENT_TOOL, "arguments": {}})
-    named = ctx.options.change_tool
-    again = {**askers, **({named: callable_tools(ctx)[named]} if named in callable_tools(ctx) else {})}
-    for name, arguments in again.items():
+    for name, arguments in callable_tools(ctx).items():
         if not none.dead:
             calls.append(await call_tool(none, name, arguments))
     await none.settle()
     for called in calls:
-        _refusal(ctx, called.reply, {})
+        _refusal(ctx, called, askers.get(called.name, ()), {})
     return [*_asked([none], none.capabilities), *_of_calls(calls, none.capabilities)]
 
 
-async def _narrow_modern(ctx: Context, askers: Mapping[str, Mapping[str, Any]]) -> list[Question]:
+async def _narrow_modern(ctx: Context, askers: Askers) -> list[Question]:
     """The same calls on one connection with one narrower declaration after another: nothing may be inferred."""
     questions: list[Question] = []
-    for name, arguments in askers.items():
+    arguments = callable_tools(ctx)
+    for name, rows in askers.items():
         for declared in NARROW:
-            called = await call_tool(await ctx.alive(), name, arguments, capabilities=declared)
+            called = await call_tool(await ctx.alive(), name, arguments[name], capabilities=declared)
             found = [*_of_calls([called], declared)]
             questions += found
-            _refusal(ctx, called.reply, declared)
+            _refusal(ctx, called, rows, declared)
             if not declared and found:
                 ctx.finding(
                     "modern.infers",
@@ -138,32 +141,37 @@ async def _narrow_modern(ctx: Context, askers: Mapping[str, Mapping[str, Any]]) 
     return questions
 
 
-async def _narrow_legacy(
-    ctx: Context, askers: Mapping[str, Mapping[str, Any]], known: Iterable[Question]
-) -> list[Question]:
+async def _narrow_legacy(ctx: Context, askers: Askers, known: Iterable[Question]) -> list[Question]:
     """One session per narrower declaration that has something to tell apart."""
     questions: list[Question] = []
     kinds = {question.method.partition("/")[0] for question in known}
     for declared in NARROW:
         # Nothing at all was tried before, and a declaration tells something only about its own kind of question.
         kind = next(iter(declared), None)
-        if kind not in kinds or kind == "roots" or ctx.open is None:
+        if kind not in kinds or kind == "roots":
             continue
         if read_client(declared, ctx.revision).problems:
             continue
         session = await ctx.open(declared, answer_all)
         if session is None:
             continue
-        for name, arguments in askers.items():
-            await call_tool(session, name, arguments)
+        for name in askers:
+            await call_tool(session, name, callable_tools(ctx)[name])
         await session.settle()
         questions += _asked([session], declared)
     return questions
 
 
-def _refusal(ctx: Context, reply: Reply, declared: Mapping[str, Any]) -> None:
+def _refusal(ctx: Context, called: Called, needed: Iterable[str], declared: Mapping[str, Any]) -> None:
     """A refusal for a missing capability says which, and only those that are missing (modern)."""
-    if not ctx.modern or reply.code != MISSING:
+    reply = called.reply
+    if not ctx.modern or not reply.refused:
+        return
+    if reply.code != MISSING:
+        lacking = [row for row in needed if not read_client(declared, ctx.revision).has(register().by_id[row].path)]
+        for row in lacking:
+            message = f"`{called.name}` refuses a client without it with {told(reply)} in place of -32021."
+            ctx.judge(row, Verdict.WRONG_CODE, message, reply)
         return
     required = mapping(reply.data).get("requiredCapabilities")
     wanted = read_client(required, ctx.revision)
@@ -180,7 +188,20 @@ def _refusal(ctx: Context, reply: Reply, declared: Mapping[str, Any]) -> None:
         ctx.finding("http.status", f"Error -32021 comes with HTTP {reply.status} in place of 400.", reply)
 
 
+def _beyond(ctx: Context, questions: list[Question]) -> None:
+    """Questions, and parts of questions, that the revision in force does not have."""
+    for question in questions:
+        for row_id in needs(question.method, question.params):
+            row = register().by_id[row_id]
+            # A form without a mode, and context before it had a flag, are how earlier revisions spell the question.
+            spelled = (row_id != elicitation.MODES["form"] or "mode" in question.params) and row_id != sampling.CONTEXT
+            if ctx.revision not in row.definitions and spelled:
+                message = f"`{question.method}` is asked as only {', '.join(row.definitions)} has it."
+                ctx.judge(row_id, Verdict.LEAKED, message, question.frame)
+
+
 def _judge(ctx: Context, questions: list[Question]) -> None:
+    _beyond(ctx, questions)
     for row in register().at(Side.CLIENT, ctx.revision):
         about = [question for question in questions if row.id in needs(question.method, question.params)]
         if not about:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from troth.audit.context import mapping
+from troth.audit.context import mapping, told
 from troth.audit.model import Verdict
+from troth.audit.probes.families import broken, refused_rightly
 from troth.register import Side, register
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
     from troth.audit.context import Context
 
-ROW, UI = "CAP-25", "XE-ui-server"
-JUDGED = ("CAP-26-server", UI)
+ROW, UI, SKILLS = "CAP-25", "XE-ui-server", "XE-skills-server"
+JUDGED = ("CAP-26-server", UI, SKILLS)
 """Extensions that a probe can judge."""
 
 
@@ -37,11 +38,23 @@ async def probe(ctx: Context) -> None:
         else:
             ctx.judge(ROW, Verdict.KEPT, f"Well-formed: {', '.join(sorted(keys))}.")
     _ui(ctx)
+    await _skills(ctx)
     for row in register().at(Side.SERVER, ctx.revision):
         if row.extension is not None and row.id not in JUDGED:
             declared = ctx.declares(row.id)
             verdict = Verdict.NOT_OBSERVABLE if declared else Verdict.ABSENT
             ctx.judge(row.id, verdict, "Declared; nothing here can test it." if declared else "Not declared.")
+
+
+async def _skills(ctx: Context) -> None:
+    if not ctx.declares(SKILLS):
+        ctx.judge(SKILLS, Verdict.ABSENT, "Not declared.")
+        return
+    listed = await ctx.call("skills/list")
+    if refused_rightly(listed) or listed.failure is not None:
+        broken(ctx, SKILLS, "skills/list", listed)
+    else:
+        ctx.judge(SKILLS, Verdict.KEPT, f"`skills/list` gets {told(listed)}.", listed)
 
 
 def _ui(ctx: Context) -> None:

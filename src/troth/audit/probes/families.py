@@ -8,7 +8,7 @@ from troth.audit.context import METHOD_NOT_FOUND, told
 from troth.audit.model import Verdict
 
 if TYPE_CHECKING:
-    from troth.audit.context import Context
+    from troth.audit.context import Context, Listing
     from troth.audit.wire.types import Reply
 
 
@@ -45,6 +45,17 @@ def undeclared(ctx: Context, row_id: str, method: str, reply: Reply, *, served: 
             reply,
             hint="Answer a method that is not offered with -32601, so that hosts can tell it from a bad call.",
         )
+
+
+def dropped(ctx: Context, row_id: str, listing: Listing) -> None:
+    """Judges a declared family whose list breaks off after its first page."""
+    ctx.judge(
+        row_id,
+        Verdict.PARTIAL,
+        f"The list breaks off: {listing.dropped}.",
+        *listing.replies[-2:],
+        hint="Accept every cursor that was handed out.",
+    )
 
 
 def broken(ctx: Context, row_id: str, method: str, reply: Reply, problem: str = "") -> None:

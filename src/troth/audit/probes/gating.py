@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from troth.audit.context import mapping
 from troth.audit.model import Verdict
+from troth.audit.probes.list_changed import KINDS
 from troth.audit.probes.lists import read
 from troth.audit.probes.subscribe import ROW as SUBSCRIBE
 from troth.audit.probes.subscribe import UPDATED
@@ -21,12 +22,22 @@ async def probe(ctx: Context) -> None:
     if ctx.none is None or ctx.none.dead:
         return
     await _lists(ctx, ctx.none)
+    _unasked(ctx, ctx.none)
     updates = ctx.none.since(0, UPDATED)
     if updates:
         verdict = Verdict.UNGATED if ctx.declares(SUBSCRIBE) else Verdict.UNDECLARED
         ctx.judge(SUBSCRIBE, verdict, "Updates are sent to a client that subscribed to nothing.", *updates[:2])
     if ctx.made_tasks:
         await _foreign_tasks(ctx, ctx.none)
+
+
+def _unasked(ctx: Context, none: Session) -> None:
+    """On modern nothing is announced to a client whose only listen asks for nothing."""
+    for kind in KINDS if ctx.modern else ():
+        seen = none.since(0, kind.notification)
+        if seen:
+            message = f"`{kind.notification}` is sent to a client that did not ask for it."
+            ctx.judge(kind.row, Verdict.UNGATED, message, *seen[:2])
 
 
 async def _lists(ctx: Context, none: Session) -> None:

@@ -16,8 +16,10 @@ from troth.audit.wire.dialect import SUBSCRIPTION_ID
 if TYPE_CHECKING:
     from troth.audit.context import Context
     from troth.audit.model import Frame
+    from troth.audit.wire.session import Listen
     from troth.audit.wire.types import Reply
 
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 HINT = "Name a tool that changes the list with --change-tool, or a command with --touch."
 
 
@@ -43,12 +45,21 @@ KINDS = (
 
 async def probe(ctx: Context) -> None:
     """Judges the three flags by what was seen in the whole conversation."""
+    if ctx.listen is not None:
+        _acknowledged_first(ctx, ctx.listen)
     for kind in KINDS:
         seen = ctx.notifications(kind.notification)
         if ctx.modern:
             _modern(ctx, kind, seen)
         else:
             _legacy(ctx, kind, seen)
+
+
+def _acknowledged_first(ctx: Context, listen: Listen) -> None:
+    """The first message of a listen stream is its acknowledgement."""
+    tagged = [frame for session in ctx.sessions for frame in session.since(0) if tag(frame) == listen.id]
+    if tagged and mapping(tagged[0].message).get("method") != ACKNOWLEDGED:
+        ctx.finding("listen.no-acknowledgement", "A notification comes ahead of the acknowledgement.", *tagged[:2])
 
 
 def tag(frame: Frame) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from troth.audit.context import Listing, mapping, told
-from troth.audit.shapes import missing_members, problem
+from troth.audit.shapes import foreign_members, missing_members, problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,8 +38,10 @@ async def read(session: Session, method: str, **how: Any) -> Listing:
         wrong = problem(method, reply.result) if reply.ok else ""
         if not reply.ok or wrong:
             # A later page that fails leaves what came before it, and says so.
-            failed = "" if len(replies) == 1 else f"page {len(replies)}: {wrong or told(reply)}"
-            return Listing(method=method, replies=tuple(replies), items=tuple(items), problem=failed or wrong)
+            first = len(replies) == 1
+            dropped = "" if first else f"page {len(replies)} of `{method}`: {wrong or told(reply)}"
+            problem_ = wrong if first else ""
+            return Listing(method=method, replies=tuple(replies), items=tuple(items), problem=problem_, dropped=dropped)
         body = mapping(reply.result)
         entries = cast("list[object]", body[KEYS[method]])
         items.extend(mapping(entry) for entry in entries)
@@ -67,6 +69,13 @@ async def learn(ctx: Context) -> None:
                 f"The result of `{method}` lacks {', '.join(lacking)}.",
                 listing.reply,
                 hint="A modern host may refuse such a result.",
+            )
+        strange = foreign_members(ctx.era, listing.reply.result) if listing.served else ()
+        if strange:
+            ctx.finding(
+                "result.leaked-member",
+                f"Results carry {', '.join(strange)}, which this revision does not define.",
+                listing.reply,
             )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from troth.audit.context import Listing, told
 from troth.audit.model import Verdict
-from troth.audit.probes.families import broken, refused_rightly, undeclared
+from troth.audit.probes.families import broken, dropped, refused_rightly, undeclared
 from troth.audit.shapes import problem
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ async def probe(ctx: Context) -> None:
         undeclared(ctx, ROW, "prompts/list", listing.reply)
     elif not listing.served:
         broken(ctx, ROW, "prompts/list", listing.reply, listing.problem)
+    elif listing.dropped:
+        dropped(ctx, ROW, listing)
     elif not listing.items:
         ctx.judge(ROW, Verdict.EMPTY, "Declared, and the list is empty.", listing.reply)
     else:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 from troth.audit.context import INVALID_PARAMS, METHOD_NOT_FOUND, fault, mapping, told
 from troth.audit.model import Direction, Severity
 from troth.audit.wire.dialect import CLIENT_CAPABILITIES, PROTOCOL_VERSION
+from troth.audit.wire.session import CLIENT_INFO
 from troth.audit.wire.types import Failure
-from troth.register import Era
+from troth.register import Era, register
 
 if TYPE_CHECKING:
     from troth.audit.context import Context
@@ -38,6 +39,7 @@ async def probe(ctx: Context) -> None:
         ctx.finding("http.status", f"Error -32601 comes with HTTP {ctx.unknown.status} in place of 404.", ctx.unknown)
     await _notification(ctx)
     await _ping(ctx)
+    await _session(ctx)
     if ctx.modern:
         await _version(ctx)
         await _envelope(ctx)
@@ -69,6 +71,46 @@ async def _ping(ctx: Context) -> None:
         ctx.finding("protocol.ping", f"`ping` {what}; an empty result is due.", reply, severity=severity)
 
 
+async def _session(ctx: Context) -> None:
+    """A session id that was never handed out is refused (HTTP)."""
+    session = await ctx.alive()
+    if session.link.transport != "http" or session.session_id is None:
+        return
+    reply = await session.call("ping", headers={"Mcp-Session-Id": "troth-no-such-session"})
+    if reply.ok:
+        ctx.finding("http.session-ignored", "A request of a session that does not exist is served; 404 is due.", reply)
+
+
+async def ended(ctx: Context, session: Session) -> None:
+    """A session that was ended by DELETE is not served any more (HTTP). The session cannot be used after this."""
+    delete = getattr(session.link, "delete", None)
+    if ctx.modern or delete is None or session.session_id is None:
+        return
+    status = await delete(session.headers())
+    if status in (200, 202, 204):
+        reply = await session.call("ping")
+        if reply.ok:
+            ctx.finding("http.session-not-ended", f"DELETE gets HTTP {status}, and the session is still served.", reply)
+    session.session_id = None
+
+
+async def counter_offer(ctx: Context) -> None:
+    """A handshake for a version that does not exist gets a version that does (legacy)."""
+    session = await ctx.fresh()
+    params = {"protocolVersion": NO_VERSION, "capabilities": {}, "clientInfo": dict(CLIENT_INFO)}
+    reply = await session.call("initialize", params, timeout=ctx.options.limits.start)
+    offered = mapping(reply.result).get("protocolVersion")
+    if not reply.ok:
+        ctx.finding(
+            "negotiation.unknown-version",
+            f"`initialize` for version {NO_VERSION} gets {told(reply)}; an offer of another version is due.",
+            reply,
+        )
+    elif offered not in register().revisions:
+        message = f"`initialize` for version {NO_VERSION} is answered with version {str(offered)[:40]!r}."
+        ctx.finding("negotiation.unknown-version", message, reply)
+
+
 async def _version(ctx: Context) -> None:
     """A version that does not exist is refused with -32022, which tells the versions that do."""
     reply = await ctx.call(
@@ -98,7 +140,7 @@ async def _envelope(ctx: Context) -> None:
     if reply.ok:
         ctx.finding(
             "modern.meta-not-required",
-            "A request whose `_meta` has null in place of client capabilities is served; -32602 is due.",
+            "A request whose `_meta` lacks the client capabilities is served; -32602 is due.",
             reply,
         )
     elif reply.code == INVALID_PARAMS and reply.status not in (None, 400):
@@ -144,6 +186,9 @@ def opening(ctx: Context, reply: Reply) -> None:
     for name, kind in (("serverInfo", dict), ("capabilities", dict)):
         if not isinstance(result.get(name), kind):
             ctx.finding("negotiation.malformed", f"The result of `initialize` has no object `{name}`.", reply)
+    if ctx.revision != ctx.full.revision:
+        message = f"Asked for {ctx.full.revision}, the server answers in {ctx.revision}; it is judged by that."
+        ctx.finding("negotiation.other-version", message, reply)
     early = [frame for frame in ctx.full.frames[: ctx.full.ready] if _speaks(frame)]
     if early:
         method = mapping(early[0].message)["method"]
@@ -152,7 +197,10 @@ def opening(ctx: Context, reply: Reply) -> None:
 
 def unopened(session: Session, reply: Reply) -> tuple[Finding, ...]:
     """What a target that does not serve the revision shows all the same."""
-    junk = [fault("protocol.junk", f"{text[:1].upper()}{text[1:]}.", frame) for text, frame in session.problems[:1]]
+    junk = [fault(code, f"{text[:1].upper()}{text[1:]}.", frame) for code, text, frame in session.problems[:1]]
+    junk += [
+        fault("protocol.stray", "A response answers nothing that was asked.", frame) for frame in session.strays[:1]
+    ]
     if session.era is Era.MODERN and reply.failure is Failure.TIMEOUT:
         message = "`server/discover` is never answered: hosts that begin with it wait in vain."
         hint = "Refuse unknown methods with -32601 at once."
@@ -166,11 +214,45 @@ def _speaks(frame: Frame) -> bool:
     return frame.direction is Direction.RECEIVED and isinstance(method, str) and method not in ("ping", LOGGED_EARLY)
 
 
+ASKING = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""Methods whose result may ask for input. Source: 2026-07-28, input_required is defined for these alone."""
+
+
+def _asked_elsewhere(ctx: Context, session: Session) -> None:
+    """Input asked for in answer to a method that has no way to carry the answer."""
+    methods = {
+        mapping(frame.message)["id"]: mapping(frame.message).get("method")
+        for frame in session.frames
+        if frame.direction is Direction.SENT and "id" in mapping(frame.message)
+    }
+    for frame in session.frames:
+        body = mapping(frame.message)
+        if frame.direction is Direction.RECEIVED and mapping(body.get("result")).get("resultType") == "input_required":
+            ident = body.get("id")
+            method = methods.get(ident) if isinstance(ident, int) else None
+            if method not in ASKING:
+                ctx.finding("input-required.wrong-method", f"`{method}` is answered with a question.", frame)
+
+
+async def unstable(ctx: Context, none: Session) -> None:
+    """Two openings of the same kind differ in what they declare."""
+    if ctx.modern:
+        again = await ctx.call("server/discover")
+        if again.ok and mapping(again.result).get("capabilities") != ctx.declared.raw:
+            message = "`server/discover` declares other things when it is asked again."
+            ctx.finding("declaration.unstable", message, ctx.full.opening, again)
+            return
+    first, second = (mapping(cast("Reply", session.opening).result) for session in (ctx.full, none))
+    if first.get("capabilities") != second.get("capabilities"):
+        message = "A client that declares nothing is told other capabilities than one that declares everything."
+        ctx.finding("declaration.unstable", message, ctx.full.opening, none.opening)
+
+
 def closing(ctx: Context, *sessions: Session) -> None:
     """Faults that the transcripts show at the end."""
     for session in sessions:
-        for text, frame in session.problems:
-            code = "protocol.null-id" if "id is null" in text else "protocol.junk"
+        _asked_elsewhere(ctx, session)
+        for code, text, frame in session.problems:
             ctx.finding(code, f"{text[:1].upper()}{text[1:]}.", frame)
         for frame in session.strays[:3]:
             if any(frame in finding.evidence for finding in ctx.findings):

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from troth.audit.context import mapping, told
+from troth.audit.context import INVALID_PARAMS, mapping, told
 from troth.audit.model import Severity, Verdict
-from troth.audit.probes.families import broken, refused_rightly, undeclared
+from troth.audit.probes.families import broken, dropped, refused_rightly, undeclared
 from troth.audit.shapes import problem
 
 if TYPE_CHECKING:
     from troth.audit.context import Context, Listing
 
 ROW = "CAP-16"
+ABSENT_URI = "troth-absent://resource"
+"""A URI that no server has."""
+NOT_FOUND = -32002
+"""The legacy code for a resource that does not exist. Source: 2025-11-25/server/resources."""
 
 
 async def probe(ctx: Context) -> None:
@@ -23,6 +27,8 @@ async def probe(ctx: Context) -> None:
         undeclared(ctx, ROW, first.method, first.reply)
     elif not listing.served:
         broken(ctx, ROW, "resources/list", listing.reply, listing.problem)
+    elif listing.dropped or templates.dropped:
+        dropped(ctx, ROW, listing if listing.dropped else templates)
     elif not templates.served:
         what = templates.problem or told(templates.reply)
         ctx.judge(
@@ -43,7 +49,21 @@ async def probe(ctx: Context) -> None:
         )
 
 
+async def _unknown(ctx: Context) -> None:
+    """A resource that does not exist has its own code in each era."""
+    got = await ctx.call("resources/read", {"uri": ABSENT_URI})
+    due = INVALID_PARAMS if ctx.modern else NOT_FOUND
+    if got.refused and not refused_rightly(got) and got.code != due:
+        ctx.finding(
+            "resources.not-found-code",
+            f"An unknown resource is refused with {told(got)}; {due} is due.",
+            got,
+            rows=(ROW,),
+        )
+
+
 async def _read(ctx: Context, listing: Listing) -> None:
+    await _unknown(ctx)
     uri = listing.items[0]["uri"]
     got = await ctx.call("resources/read", {"uri": uri})
     asks = got.ok and "inputRequests" in mapping(got.result)

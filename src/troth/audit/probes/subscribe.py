@@ -12,6 +12,7 @@ from troth.audit.context import mapping, told
 from troth.audit.model import Severity, Verdict
 from troth.audit.probes.families import broken, refused_rightly, undeclared
 from troth.audit.probes.list_changed import KINDS, tag
+from troth.audit.probes.resources import ABSENT_URI
 
 if TYPE_CHECKING:
     from troth.audit.context import Context
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 ROW = "CAP-17"
 UPDATED = "notifications/resources/updated"
-ABSENT_URI = "troth-absent://resource"
 HINT = "Name a tool that changes the first resource with --change-tool, or a command with --touch."
 
 
@@ -107,7 +107,8 @@ async def _updates(ctx: Context, updates: tuple[Frame, ...], mine: tuple[Frame, 
 
 async def _reread(ctx: Context) -> Reply | None:
     """The resource's new content, if something was provoked and it differs."""
-    provoked = ctx.options.change_tool is not None or ctx.options.touch is not None
+    options = ctx.options
+    provoked = options.active or options.change_tool is not None or options.touch is not None
     if not provoked or ctx.before is None or not ctx.before.ok:
         return None
     after = await ctx.call("resources/read", {"uri": ctx.subscribed})

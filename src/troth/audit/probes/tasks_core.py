@@ -43,7 +43,7 @@ async def probe(ctx: Context) -> None:
     if not raw:
         ctx.judge(ROW, Verdict.EMPTY, "Declared as an empty object: no kind of request may become a task.", got)
     elif refused_rightly(got) or got.failure is not None:
-        broken(ctx, ROW, "tasks/get", got)
+        ctx.refused_task = got
     elif got.ok:
         ctx.judge(ROW, Verdict.PARTIAL, "`tasks/get` answers for a task that does not exist.", got)
     else:
@@ -51,6 +51,17 @@ async def probe(ctx: Context) -> None:
     _list(ctx, listed)
     await _cancel(ctx)
     await _tool_calls(ctx)
+    if ctx.refused_task is not None:
+        _get_refused(ctx, ctx.refused_task)
+
+
+def _get_refused(ctx: Context, got: Reply) -> None:
+    """-32601 for an unknown task: no `tasks/get` at all, or the wrong code for an unknown task."""
+    if ctx.polled is not None and ctx.polled.ok:
+        message = "`tasks/get` works, and refuses an unknown task with -32601, which says that there is no such method."
+        ctx.judge(ROW, Verdict.WRONG_CODE, message, got, ctx.polled)
+    else:
+        broken(ctx, ROW, "tasks/get", got)
 
 
 def supports(tool: Mapping[str, Any]) -> object:
@@ -107,7 +118,7 @@ async def _cancel(ctx: Context) -> None:
     elif refused_rightly(reply) or reply.failure is not None:
         broken(ctx, CANCEL, "tasks/cancel", reply)
     elif reply.ok:
-        ctx.judge(CANCEL, Verdict.PARTIAL, "`tasks/cancel` accepts a task that does not exist.", reply)
+        ctx.judge(CANCEL, Verdict.BROKEN, "`tasks/cancel` accepts a task that does not exist.", reply)
     elif reply.code == INVALID_PARAMS:
         ctx.judge(CANCEL, Verdict.KEPT, "`tasks/cancel` refuses an unknown task with -32602.", reply)
     else:
@@ -151,7 +162,7 @@ async def _make(ctx: Context, name: str, arguments: Mapping[str, Any]) -> None:
         return
     task = mapping(mapping(made.result)["task"])["taskId"]
     ctx.made_tasks.add(task)
-    status = await _finished(ctx, task)
+    status = ctx.polled = await _finished(ctx, task)
     result = await ctx.call("tasks/result", {"taskId": task})
     if not result.ok and not (status.ok and mapping(status.result).get("status") != "completed"):
         ctx.judge(CALL, Verdict.PARTIAL, f"A task is made, and its result cannot be had: {told(result)}.", made, result)
@@ -160,7 +171,7 @@ async def _make(ctx: Context, name: str, arguments: Mapping[str, Any]) -> None:
     if ctx.declares(CANCEL) and status.ok and mapping(status.result).get("status") in FINISHED:
         late = await ctx.call("tasks/cancel", {"taskId": task})
         if late.ok or late.code != INVALID_PARAMS:
-            verdict = Verdict.PARTIAL if late.ok else Verdict.WRONG_CODE
+            verdict = Verdict.BROKEN if late.ok else Verdict.WRONG_CODE
             ctx.judge(CANCEL, verdict, f"Cancelling a finished task gets {told(late)}, not -32602.", status, late)
 
 

@@ -8,7 +8,7 @@ from troth.audit.context import INVALID_PARAMS, mapping, told
 from troth.audit.model import Verdict
 from troth.audit.probes.families import broken, refused_rightly, undeclared
 from troth.audit.probes.provoke import callable_tools
-from troth.audit.probes.tasks_core import ABSENT_TASK
+from troth.audit.probes.tasks_core import ABSENT_TASK, HINT
 from troth.audit.wire.dialect import TASKS_EXTENSION
 
 if TYPE_CHECKING:
@@ -49,8 +49,12 @@ async def probe(ctx: Context) -> None:
         return
     await _without_key(ctx)
     if got.code == INVALID_PARAMS:
-        seen = "a call was answered with a task" if handed else "no call that was made became a task"
-        ctx.judge(ROW, Verdict.KEPT, f"Task methods are served; {seen}.", got, *handed[:1])
+        if handed:
+            message = "Task methods are served, and a call was answered with a task."
+            ctx.judge(ROW, Verdict.KEPT, message, got, *handed[:1])
+        else:
+            message = "Task methods are served; no call that was made became a task."
+            ctx.judge(ROW, Verdict.NOT_OBSERVABLE, message, got, hint=HINT)
     else:
         ctx.judge(ROW, Verdict.PARTIAL, f"`tasks/get` of an unknown task gets {told(got)}, not -32602.", got)
 

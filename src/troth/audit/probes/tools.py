@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from troth.audit.context import INVALID_PARAMS, mapping, told
 from troth.audit.model import Verdict
-from troth.audit.probes.families import broken, refused_rightly, undeclared
+from troth.audit.probes.families import broken, dropped, refused_rightly, undeclared
 from troth.audit.shapes import problem
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ async def probe(ctx: Context) -> None:
     """Lists the tools, and calls one that does not exist."""
     listing = ctx.lists["tools/list"]
     call = await ctx.call("tools/call", {"name": ABSENT_TOOL, "arguments": {}})
+    if call.ok and not problem("tools/call", call.result) and mapping(call.result).get("isError") is not True:
+        ctx.finding("tools.unknown-accepted", "A call of a tool that is not listed gets a result.", call, rows=(ROW,))
     if not ctx.declares(ROW):
         if listing.reply.ok:
             undeclared(ctx, ROW, "tools/list", listing.reply)
@@ -42,6 +44,8 @@ async def probe(ctx: Context) -> None:
         )
     elif refused_rightly(call):
         _call_refused(ctx, call)
+    elif listing.dropped:
+        dropped(ctx, ROW, listing)
     elif not listing.items:
         ctx.judge(ROW, Verdict.EMPTY, "Declared, and the list is empty.", listing.reply)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
@@ -48,8 +49,9 @@ def excerpt(data: bytes | str, limit: int = EXCERPT) -> str:
 def message(data: bytes) -> Decoded:
     """Reads one JSON value, as one line or one event holds it.
 
-    Integers of any size survive (up to 4300 digits). Refused are: invalid UTF-8, a byte order mark, NaN and infinities,
-    numbers that no float holds, unpaired surrogates, nesting deeper than `DEPTH`.
+    Integers of any size survive (up to 4300 digits). Refused are: invalid UTF-8, a byte order mark, NaN and
+    infinities, numbers that no float holds, nesting deeper than `DEPTH`. Unpaired surrogates, which only an escape can
+    spell, become U+FFFD.
 
     Returns:
         The value, of whatever type: that an array or a bare text is no message is for the reader of messages to say.
@@ -58,7 +60,7 @@ def message(data: bytes) -> Decoded:
     if not data or data.isspace():
         return Decoded(None, "a blank line, where a message belongs")
     try:
-        value: Any = msgspec.json.decode(data)
+        value: Any = _decode(data)
     except RecursionError:
         return Decoded(None, f"JSON nested too deep (more than {DEPTH} levels): {excerpt(data)}")
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
@@ -66,6 +68,30 @@ def message(data: bytes) -> Decoded:
     if too_deep(data, value):
         return Decoded(None, f"JSON nested too deep (more than {DEPTH} levels): {excerpt(data)}")
     return Decoded(value, "a bare null, where a message belongs" if value is None else "")
+
+
+def _decode(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError as error:
+        if "surrogate" not in str(error):
+            raise
+    return scrubbed(json.loads(data, parse_constant=_refuse))
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def scrubbed(value: Any) -> Any:
+    """The value with every unpaired surrogate in its texts replaced by U+FFFD."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [scrubbed(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {scrubbed(key): scrubbed(item) for key, item in cast("dict[Any, Any]", value).items()}
+    return value
 
 
 def too_deep(data: bytes, value: Any) -> bool:

@@ -43,14 +43,15 @@ def family(leader: int) -> frozenset[Member]:
     return frozenset(stat.member for stat in stats if stat.member.pid in found - {leader})
 
 
-def kill(members: frozenset[Member]) -> None:
-    """Sends SIGKILL to those that still live."""
+def kill(members: frozenset[Member]) -> int:
+    """Sends SIGKILL to those that still live, and tells how many they were."""
     if not members:
-        return
-    alive = {stat.member for stat in _stats()}
-    for member in members & alive:
+        return 0
+    alive = {stat.member for stat in _stats()} & members
+    for member in alive:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(member.pid, signal.SIGKILL)
+    return len(alive)
 
 
 def _stats() -> Iterator[_Stat]:

@@ -109,8 +109,8 @@ class Session:
         self.asks: list[Ask] = []
         self.strays: list[Frame] = []
         """Responses that answer nothing that was asked, and messages that are none."""
-        self.problems: list[tuple[str, Frame]] = []
-        """What was wrong with frames as frames, in words, with the note of it."""
+        self.problems: list[tuple[str, str, Frame]] = []
+        """What was wrong with frames as frames: code of the finding, words, and the frame or the note of it."""
         self.negotiated: str | None = None
         self.opening: Reply | None = None
         """The reply to `initialize` or `server/discover`."""
@@ -172,7 +172,7 @@ class Session:
             method: The method.
             params: Its parameters, without the envelope.
             capabilities: Client capabilities of this request, where they differ from the session's (modern).
-            meta: Further members of `_meta`.
+            meta: Further members of `_meta`; None leaves a member out.
             bare: Without the modern envelope and headers, to see what the target makes of that.
             timeout: Seconds; by default the budget for a method, less after several requests went unanswered.
             headers: Headers that replace the right ones of the same name (an empty value leaves one out).
@@ -201,7 +201,8 @@ class Session:
             envelope = modern_meta(self.revision, self.capabilities, CLIENT_INFO)
             if capabilities is not None:
                 envelope[CLIENT_CAPABILITIES] = dict(capabilities)
-            body["_meta"] = {**envelope, **(meta or {})}
+            merged = {**envelope, **(meta or {})}
+            body["_meta"] = {key: value for key, value in merged.items() if value is not None}
         elif meta:
             body["_meta"] = dict(meta)
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": number, "method": method}
@@ -307,7 +308,8 @@ class Session:
             frame = self._record(Direction.RECEIVED, incoming.value, incoming.channel, incoming.status)
             self._dispatch(incoming, frame)
         if len(self.frames) > self.limits.frames:
-            self.problems.append((f"more than {self.limits.frames} frames on one connection", self.frames[-1]))
+            text = f"more than {self.limits.frames} frames on one connection"
+            self.problems.append(("protocol.flood", text, self.frames[-1]))
             self._fail_all(f"more than {self.limits.frames} frames came; the rest is not read")
         self._arrived.set()
         self._arrived = anyio.Event()
@@ -318,7 +320,8 @@ class Session:
         if not quiet_end:
             note = self._record(Direction.NOTE, incoming.problem or "null", incoming.channel, incoming.status)
             if not incoming.end:
-                self.problems.append((incoming.problem or "a JSON null in place of a message", note))
+                text = incoming.problem or "a JSON null in place of a message"
+                self.problems.append(("protocol.junk", text, note))
         if not incoming.end:
             return
         if incoming.request is None:
@@ -334,12 +337,12 @@ class Session:
         message = incoming.value
         if isinstance(message, list):
             # Batches exist at 2025-03-26 only; nobody may send one unasked, but its items still count.
-            self.problems.append(("a JSON array in place of a message", frame))
+            self.problems.append(("protocol.junk", "a JSON array in place of a message", frame))
             for item in cast("list[Any]", message)[: self.limits.frames]:
                 self._dispatch(Incoming(value=item, channel=incoming.channel, request=incoming.request), frame)
             return
         if not isinstance(message, dict):
-            self.problems.append(("a JSON value that is no message", frame))
+            self.problems.append(("protocol.junk", "a JSON value that is no message", frame))
             return
         body = cast("dict[str, Any]", message)
         if isinstance(body.get("method"), str):
@@ -350,7 +353,7 @@ class Session:
         elif "result" in body or "error" in body:
             self._answered(body, frame, incoming)
         else:
-            self.problems.append(("a message with neither method nor result nor error", frame))
+            self.problems.append(("protocol.junk", "a message with neither method nor result nor error", frame))
 
     def _notified(self, body: Mapping[str, Any], frame: Frame, incoming: Incoming) -> None:
         if incoming.request is not None:
@@ -398,11 +401,30 @@ class Session:
             waiting = [item for item in self._pending.values() if not item.done.is_set()]
             pending = waiting[0] if len(waiting) == 1 else None
             if pending is not None:
-                self.problems.append(("a response whose id is null", frame))
+                self.problems.append(("protocol.null-id", "a response whose id is null", frame))
         if pending is None or pending.done.is_set():
             self.strays.append(frame)
+            if pending is None:
+                self._misnamed(body, frame)
             return
         self._settle(pending, _reply(pending, body, frame, incoming.status))
+
+    def _misnamed(self, body: Mapping[str, Any], frame: Frame) -> None:
+        """A response under an id that was never sent: if one request waits, waiting longer for it is vain."""
+        waiting = [item for item in self._pending.values() if not item.done.is_set() and not self._open(item)]
+        if len(waiting) == 1:
+            detail = f"a response came under the id {str(body.get('id'))[:40]!r}, which was never sent"
+            frames = (waiting[0].sent, frame)
+            self._settle(
+                waiting[0],
+                Reply(method=waiting[0].method, failure=Failure.MALFORMED, detail=detail, frames=frames),
+            )
+
+    def _open(self, pending: _Pending) -> bool:
+        """Whether this is a listen that was acknowledged, so that its response may be far away."""
+        return any(
+            listen.frames[0] is pending.sent and listen.acknowledged is not None for listen in self._listens.values()
+        )
 
     # -- bookkeeping -----------------------------------------------------------------------------------------------
 

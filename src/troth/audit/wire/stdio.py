@@ -175,6 +175,8 @@ class StdioLink:
         self.limits = limits
         self.ended_by = ""
         """What ended the process: ``itself``, ``stdin`` (closing it), ``SIGTERM`` or ``SIGKILL``; empty before."""
+        self.left_behind = 0
+        """Processes that the target had started and that outlived it until they were killed."""
         self.works = (self._read_stdout, self._read_stderr, self._watch)
         """What must run beside the user of the link."""
         self._process = process
@@ -255,7 +257,7 @@ class StdioLink:
         self.ended_by = self.ended_by or ended
         await self._gone(KILLED)
         self._signal(signal.SIGKILL)
-        kill(relatives)
+        self.left_behind = kill(relatives)
         self._dead = self._dead or self._exit_words() or "closed"
         self._died.set()
 
