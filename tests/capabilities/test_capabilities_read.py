@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -344,3 +347,28 @@ def test_reading_any_json_raises_nothing_and_reading_the_effective_object_change
     again = READ[side](caps.effective, revision)
     assert (again.effective, again.problems, again.in_force) == (caps.effective, (), caps.in_force)
     assert {row.id for row in register().at(side, revision)} >= {row for row, d in again.declared_rows.items()}
+
+
+CAPTURES = Path(__file__).parents[2] / "../shared/captures/servers"
+
+
+@pytest.mark.skipif(not CAPTURES.exists(), reason="the captures are not in ../shared/captures")
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("everything.stdio.2025-11-25.full", []),
+        ("everything.stdio.2025-06-18.full", [("not-in-revision", "tasks")]),
+        ("everything.stdio.2024-11-05.full", [("not-in-revision", "completions"), ("not-in-revision", "tasks")]),
+        (
+            "fm2-full.stdio.2025-11-25.full",
+            [("unknown", "tasks.requests.prompts"), ("unknown", "tasks.requests.resources")],
+        ),
+        ("ts2-declared.stdio.2025-11-25.full", [("not-in-revision", "extensions"), ("unknown", "bogus")]),
+        ("fm4-full.stdio.2026-07-28.full", []),
+    ],
+)
+def test_what_real_servers_declared_is_read_as_it_was(name, found):
+    capture = json.loads((CAPTURES / f"{name}.json").read_text("utf-8"))
+    caps = read_server(capture["capabilities"], capture["negotiated"] or capture["rev"])
+    assert sorted((problem.kind.value, problem.path) for problem in caps.problems) == found
+    assert caps.has("tools")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 import pytest
@@ -96,6 +97,12 @@ def test_ids_are_unique_and_lead_somewhere() -> None:
     assert families - {None} >= {f"CAP-{number:02d}" for number in range(1, 27)}
     assert [*known.gaps] == [f"G-{number:02d}" for number in range(1, 22)]
     assert len(known.norms) == 175
+
+
+def test_gaps_name_code_that_exists() -> None:
+    for gap in register().gaps.values():
+        for name in gap.applied:
+            assert resolve_name(name), gap.id
 
 
 def test_rows_and_norms_name_each_other() -> None:

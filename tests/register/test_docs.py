@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from register.mutations import raw, with_row
-from troth.register import register
+from troth.register import Register, register
+from troth.register.explain import capability
+from troth.register.layout import as_markdown
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -57,20 +59,25 @@ def test_an_unknown_argument_is_refused(generator: ModuleType, tmp_path: Path) -
     assert generator.main(["--chek"], tmp_path) == 2
 
 
+def test_a_change_of_any_row_makes_the_page_stale(generator: ModuleType) -> None:
+    page = generator.capabilities_page(register())
+    data = raw()
+    for row in register().rows:
+        assert _section(register(), row.id) in page
+        for change in (_other_words, _drop_the_newest):
+            assert _section(with_row(data, row.id, change), row.id) not in page
+
+
+def _section(known: Register, row: str) -> str:
+    return as_markdown(capability(known, row, whole=False), level=2)
+
+
 def _other_words(row: dict[str, Any]) -> None:
     next(iter(row["revisions"].values()))["meaning"] = "Something else."
 
 
-def _other_kind(row: dict[str, Any]) -> None:
+def _drop_the_newest(row: dict[str, Any]) -> None:
     row["revisions"].popitem()
-
-
-@pytest.mark.parametrize("change", [_other_words, _other_kind])
-def test_a_change_of_any_row_changes_the_page(generator: ModuleType, change: Any) -> None:
-    page = generator.capabilities_page(register())
-    data = raw()
-    unseen = [row.id for row in register().rows if generator.capabilities_page(with_row(data, row.id, change)) == page]
-    assert unseen == []
 
 
 def test_every_link_within_the_page_leads_to_a_heading(generator: ModuleType) -> None:

@@ -146,7 +146,7 @@ class _Reader:
             kept[name] = value
             self.declared[row.id] = Declared(Presence.PRESENT if value else Presence.ABSENT, value)
             if value:
-                self.in_force.add(row.key)
+                self.in_force.add(_key(*key))
             return
         if not is_object(value):
             self.malformed(key, row, f"{row.path} is {described(value)} where an object belongs", value)
@@ -159,18 +159,18 @@ class _Reader:
             if not self.modes(value, row):
                 return
             kept[name] = inner
-        self.in_force.add(row.key)
+        self.in_force.add(_key(*key))
 
     def modes(self, raw: Mapping[object, object], row: Row) -> bool:
         """Settles what an empty object implies; False if the object names no mode and so promises nothing."""
         implied = IMPLIED.get(row.id)
-        modes = [mode for mode, _ in self.fields.values() if mode.key[:-1] == row.key]
+        modes = [key for key in self.fields if key[:-1] == row.key] if implied else []
         if implied is None or not modes:
             return True
         if not raw:
             self.declared[implied] = Declared(Presence.PRESENT, {})
             self.in_force.add(register().by_id[implied].key)
-        return any(mode.key in self.in_force for mode in modes)
+        return any(key in self.in_force for key in modes)
 
     def entries(self, raw: Mapping[object, object], key: Spot, row: Row) -> dict[str, object]:
         """The entries of an open map whose values are objects, and whose keys fit where the map has a grammar.
@@ -182,12 +182,11 @@ class _Reader:
         for name, value in raw.items():
             spot = (*key, name)
             own = self.fields.get(_key(*spot), (row,))[0]
-            path = shown(spell(spot))
             if row.path == KEYED and not (isinstance(name, str) and is_extension_key(name)):
-                message = f"{path} is no extension key: it must be PREFIX/NAME, such as com.example/feature"
+                message = f"{shown(spell(spot))} is no extension key (PREFIX/NAME, such as com.example/feature)"
                 self.malformed(spot, own, message, value)
             elif not is_object(value):
-                message = f"{path} is {described(value)} where an object belongs"
+                message = f"{shown(spell(spot))} is {described(value)} where an object belongs"
                 self.malformed(spot, own, message, value)
             else:
                 kept[str(name)] = value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from troth.register.find import Topic
@@ -94,10 +95,11 @@ def error(register: Register, key: str) -> Page:
         facts.append(Fact("HTTP status", found.http))
     facts.append(Fact("sources", ", ".join(found.sources)))
     sections = [Section("Where", (tuple(facts),))]
-    if naming := [norm for norm in register.norms.values() if key in norm.text]:
+    # A code is not part of a longer number, of a date or of a range.
+    named = re.compile(rf"(?<![\w.-]){re.escape(key)}(?!\d|\.\.)")
+    if naming := [norm for norm in register.norms.values() if named.search(norm.text)]:
         sections.append(Section("Rules that name it", (rules(register, naming),)))
-    gaps = [gap.id for gap in register.gaps.values() if key in gap.question + gap.choice + gap.reason]
-    if gaps:
+    if gaps := [gap.id for gap in register.gaps.values() if named.search(f"{gap.question} {gap.choice} {gap.reason}")]:
         sections.append(Section("Left open by the specification", tuple(_gap_facts(register, gap) for gap in gaps)))
     return Page(f"{found.code} {found.name}", found.use, tuple(sections))
 

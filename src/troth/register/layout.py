@@ -120,11 +120,12 @@ def _facts(facts: tuple[Fact, ...], width: int) -> Iterator[Line]:
     column = min(WIDEST_LABEL, max((len(fact.label) for fact in facts), default=0)) + 2
     for fact in facts:
         label, pad = bare(fact.label), INDENT + " " * column
-        lines = _wrapped(fact.text, width - len(pad)) or [""]
+        lines = _wrapped(fact.text, width - len(pad))
         if len(label) > column - 2:
             yield ((INDENT + label, Style.LABEL),)
         else:
-            yield ((INDENT + label.ljust(column), Style.LABEL), (lines.pop(0), Style.PLAIN))
+            yield ((INDENT + label.ljust(column), Style.LABEL), ("".join(lines[:1]), Style.PLAIN))
+            del lines[:1]
         yield from (((pad + line, Style.PLAIN),) for line in lines)
         yield from (((pad + line, Style.QUIET),) for line in _wrapped(fact.source, width - len(pad)))
 
