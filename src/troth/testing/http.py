@@ -74,6 +74,11 @@ class Shell:
             elif out.stream in self.streams:
                 self.streams[out.stream].put_nowait(out.text if isinstance(out, Junk) else out.message)
 
+    def stop(self) -> None:
+        """Ends every stream, and with it what still waits for an answer."""
+        for queue in self.streams.values():
+            queue.put_nowait(None)
+
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answers one HTTP request."""
         if self.script.skips("unauthorized"):
@@ -282,8 +287,7 @@ async def _run(script: Script, port: int) -> int:
     sys.stderr.write(f"ready http://127.0.0.1:{bound}{PATH}\n")
     sys.stderr.flush()
     await shell.stopped.wait()
-    for queue in shell.streams.values():
-        queue.put_nowait(None)
+    shell.stop()
     await runner.cleanup()
     return shell.status
 

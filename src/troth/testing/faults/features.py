@@ -10,7 +10,6 @@ from troth.testing.faults.hooks import (
     ALL,
     LEGACY,
     MODERN,
-    before,
     edit_result,
     fault,
     hide,
@@ -38,10 +37,6 @@ def _bad_level(_script: Script, call: Call) -> JsonObject | None:
     return {} if wrong and call.era is Era.LEGACY else None
 
 
-def _undeclared_log(_script: Script, _call: Call) -> list[JsonObject]:
-    return [{"method": "notifications/message", "params": {"level": "emergency", "data": "Not promised."}}]
-
-
 _LOGGING: tuple[Fault, ...] = (
     fault(
         "logging-refused",
@@ -56,11 +51,7 @@ _LOGGING: tuple[Fault, ...] = (
         "CAP-12",
         ALL,
         "Does not declare logging and sends log messages.",
-        Twist(
-            declare=hide("logging"),
-            instead=refuse("logging/setLevel"),
-            after=before(lambda _script, call: call.method == "tools/call", _undeclared_log),
-        ),
+        Twist(declare=hide("logging"), instead=refuse("logging/setLevel")),
         verdict="undeclared",
         provoke="read_note",
     ),
