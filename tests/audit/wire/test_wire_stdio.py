@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from troth.audit.wire import stdio
+from troth.audit.wire import start, stdio
 from troth.audit.wire.errors import LinkError
 from troth.audit.wire.types import Incoming, Limits
 
@@ -104,12 +104,13 @@ async def test_a_line_over_the_limit_is_skipped_and_never_held_whole(inbox):
 @pytest.mark.parametrize(
     ("name", "limits", "told", "lines"),
     [
-        ("flood_of_lines", Limits(frames=50), "50 lines", 51),
-        ("flood_of_bytes", Limits(total=10**7, line=10**6), "10000000 bytes", 1),
+        ("flood_of_lines", Limits(frames=50), "50 lines on its standard output", 51),
+        ("flood_of_bytes", Limits(total=10**7, line=10**6), "10000000 bytes on its standard output and error", 1),
+        ("flood_of_errors", Limits(total=10**7), "10000000 bytes on its standard output and error", 0),
     ],
 )
 async def test_a_flood_ends_the_process(inbox, name, limits, told, lines):
-    told = f"flood: more than {told} on its standard output; killed"
+    told = f"flood: more than {told}; killed"
     async with peer(name, limits=limits) as link:
         box = inbox(link)
         await box.end()
@@ -267,7 +268,7 @@ async def test_only_harmless_variables_are_inherited(inbox, monkeypatch):
         box = inbox(link)
         await box.count(1)
     seen = box.values[0]
-    assert set(seen) <= {*stdio.INHERITED, "GIVEN"}
+    assert set(seen) <= {*start.INHERITED, "GIVEN"}
     assert "SHELL" not in seen
     assert (seen["GIVEN"], seen["TZ"], seen["PATH"]) == ("1", "CET", os.environ["PATH"])
 
@@ -363,5 +364,5 @@ async def test_an_unusual_refusal_of_the_system_is_told_in_its_own_words(monkeyp
     def refuse(*_, **__):
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(stdio.subprocess, "Popen", refuse)
+    monkeypatch.setattr(start.subprocess, "Popen", refuse)
     assert await cannot_start(["true"]) == ("true", "Too many open files")

@@ -254,7 +254,7 @@ class HttpLink:
         if 300 <= response.status < 400:
             target = exchange.headers.get("location", "nowhere")
             return f"HTTP {response.status} to {excerpt(target)}; redirects are not followed"
-        coding = exchange.headers.get("content-encoding", "identity")
+        coding = exchange.headers.get("content-encoding") or "identity"
         if coding.lower() != "identity":
             return f"HTTP {response.status} with a body compressed ({excerpt(coding)}) although that was not accepted"
         if response.content_type == EVENTS:

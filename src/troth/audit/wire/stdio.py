@@ -11,43 +11,25 @@ Rules of this file:
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import signal
 import subprocess
 import sys
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import anyio
 import anyio.lowlevel
 
 from troth.audit.wire.decode import Lines, excerpt, message, printable
-from troth.audit.wire.errors import LinkError
 from troth.audit.wire.family import family, kill
 from troth.audit.wire.scope import task_group
+from troth.audit.wire.start import start
 from troth.audit.wire.types import Incoming, Limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-
-INHERITED: Final = (
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LOGNAME",
-    "PATH",
-    "SHELL",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "USER",
-)
-"""The variables of the auditor's own environment that a target gets, as from the clients of the SDKs; no secrets are
-among them. A value that begins with ``()`` (an exported shell function) is left out."""
 
 GRACE: Final = 1.0
 """Seconds between two signs of one end: the exit and the end of the output, or a broken pipe and the exit."""
@@ -73,14 +55,14 @@ async def open_link(
 
     Args:
         command: Program and arguments; no shell is involved.
-        env: Variables on top of `INHERITED`.
+        env: Variables on top of `start.INHERITED`.
         cwd: Folder to start it in; None for the auditor's own.
         limits: Times and sizes.
 
     Raises:
         LinkError: The process cannot be started.
     """
-    process = _start(command, env, cwd)
+    process = start(command, env, cwd)
     link = StdioLink(process, limits)
     try:
         async with task_group() as tasks:
@@ -102,63 +84,6 @@ async def open_link(
 async def _inside(scope: anyio.CancelScope, work: Callable[[], Awaitable[None]]) -> None:
     with scope:
         await work()
-
-
-def environment(env: Mapping[str, str] | None) -> dict[str, str]:
-    """The environment that a target gets: `INHERITED`, and the given variables on top."""
-    own = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    safe = {name: value for name, value in own.items() if not value.startswith("()")}
-    return safe | dict(env or {})
-
-
-_START_ERRORS: Final = {
-    errno.ENOENT: ("there is no such program", "check the spelling and that PATH leads to it"),
-    errno.EACCES: ("it must not be executed", "check its permissions, or name the interpreter before it"),
-    errno.EPERM: ("it must not be executed", "check its permissions, or name the interpreter before it"),
-    errno.ENOEXEC: ("it is no program that this system can execute", "name the interpreter before it"),
-    errno.E2BIG: ("its arguments and environment are too long", "shorten them"),
-}
-
-
-def _start(command: Sequence[str], env: Mapping[str, str] | None, cwd: str | None) -> subprocess.Popen[bytes]:
-    if sys.platform == "win32":
-        raise LinkError(
-            "targets over stdio need a POSIX system",
-            where=" ".join(command),
-            advice="serve it over HTTP and audit the URL",
-        )
-    if not command:
-        raise LinkError(
-            "the command is empty", where="stdio target", advice="write the program and its arguments after --"
-        )
-    where = printable(command[0])
-    if cwd is not None and not Path(cwd).is_dir():
-        raise LinkError(
-            "this is no folder to start in", where=printable(cwd), advice="check the path of the working folder"
-        )
-    try:
-        process = subprocess.Popen(  # noqa: S603 - the user names the command
-            list(command),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            env=environment(env),
-            cwd=cwd,
-            start_new_session=True,
-        )
-    except ValueError as error:
-        raise LinkError(
-            str(error), where=where, advice="take the odd characters out of command and environment"
-        ) from error
-    except OSError as error:
-        fallback = (error.strerror or str(error), "try the same command in a shell")
-        problem, advice = _START_ERRORS.get(error.errno or 0, fallback)
-        raise LinkError(problem, where=where, advice=advice) from error
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            os.set_blocking(pipe.fileno(), False)
-    return process
 
 
 def _ignore(_: Incoming) -> None:
@@ -332,7 +257,7 @@ class StdioLink:
         if self._frames > self.limits.frames:
             reason = f"flood: more than {self.limits.frames} lines on its standard output; killed"
         elif self._bytes > self.limits.total:
-            reason = f"flood: more than {self.limits.total} bytes on its standard output; killed"
+            reason = f"flood: more than {self.limits.total} bytes on its standard output and error; killed"
         if reason:
             self._signal(signal.SIGKILL)
             self.ended_by = "SIGKILL"
@@ -340,6 +265,8 @@ class StdioLink:
 
     async def _read_stderr(self) -> None:
         while chunk := await _read(self._stderr):
+            self._bytes += len(chunk)
+            self._check_flood()
             self._tail += chunk
             del self._tail[: -self.limits.stderr]
 

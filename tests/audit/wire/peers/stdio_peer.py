@@ -58,6 +58,11 @@ def flood_of_bytes():
         OUT.write(b"x" * 65536)
 
 
+def flood_of_errors():
+    while True:
+        sys.stderr.write("x" * 65536)
+
+
 def segfault():
     os.kill(os.getpid(), signal.SIGSEGV)
 
