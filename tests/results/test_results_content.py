@@ -135,7 +135,7 @@ def test_a_relative_path_becomes_an_absolute_address():
         (("link", {"name": "n", "uri": "x:\x1b[31m"}), ValueError, "no white space or control"),
         (("link", {"name": "n", "uri": 3}), TypeError, "must be a URI as a string, a URL or a Path, not int"),
         (("link", {"name": 3, "uri": "x:1"}), TypeError, "name must be a string"),
-        (("link", {"uri": "x:" + "a" * 99 + " "}), ValueError, r"aaa\.\.\.'"),
+        (("link", {"uri": "x:" + "a" * 99 + " "}), ValueError, r"aaa\.\.\., which is no URI"),
         (("resource", {"text": "a"}), ValueError, "resource needs 'uri'"),
         (("resource", {"uri": "x:1"}), ValueError, "needs a body, either 'text' or 'blob', and has neither"),
         (("resource", {"uri": "x:1", "text": "a", "blob": b""}), ValueError, "has text and blob"),

@@ -80,6 +80,13 @@ def test_keywords_make_one_content_and_positions_several():
     }
 
 
+def test_contents_may_come_as_one_list():
+    one = {"uri": "x:1", "text": "a"}
+
+    assert read_resource_result([one, one]) == read_resource_result(one, one)
+    assert read_resource_result([], revision="2024-11-05") == {"contents": []}
+
+
 def test_positions_and_keywords_do_not_mix():
     with pytest.raises(TypeError, match="not both: uri, text given too"):
         read_resource_result({"uri": "x:1", "text": "a"}, uri="x:2", text="b")

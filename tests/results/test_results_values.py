@@ -98,11 +98,11 @@ def itself_as_struct():
         (Bad, TypeError, "v is of type type"),
         (Model, TypeError, "v is of type ModelMetaclass"),
         ({1: 2}, TypeError, "v has the key 1; keys of a JSON object must be strings"),
-        ({"k" * 99 + "\ud800": 2}, ValueError, "a key of v has a lone surrogate at index 99"),
+        ({"k" * 99 + "\ud800": 2}, ValueError, "v has a lone surrogate at index 99"),
         ({("k" * 99, 1): 2}, TypeError, r"kkk\.\.\.;"),
         ([0, "\udc80"], ValueError, r"v\[1\] has a lone surrogate at index 0"),
         pytest.param(10**5000, ValueError, "v is an integer of more than 14000 bits", id="huge"),
-        (Broken(), ValueError, r"v: Broken\.model_dump failed: no"),
+        (Broken(), ValueError, r"v cannot be dumped: Broken\.model_dump failed: no"),
         (itself(), ValueError, f"nested deeper than {MAX_DEPTH} levels"),
         (itself_as_struct(), ValueError, f"nested deeper than {MAX_DEPTH} levels"),
     ],
@@ -110,6 +110,15 @@ def itself_as_struct():
 def test_what_has_no_json_form_is_refused_with_its_place(value, error, message):
     with pytest.raises(error, match=message):
         plain(value, "v")
+
+
+def test_a_place_is_fit_to_print():
+    with pytest.raises(ValueError, match=r"^v\['\\x1b\[31m'\]\.a\[0\] is nan"):
+        plain({"\x1b[31m": {"a": [float("nan")]}}, "v")
+    with pytest.raises(ValueError, match=r"^v(\['k{56}\.\.\.\]){3}.{14}\.\.\. is nan"):
+        plain({"k" * 99: {"k" * 98: {"k" * 97: {"k" * 96: {"b c": float("nan")}}}}}, "v")
+    with pytest.raises(TypeError, match="v has the key int; keys"):
+        plain({10**5000: 1}, "v")
 
 
 def test_compact_json_is_one_line_in_the_order_of_the_author():

@@ -19,7 +19,7 @@ from troth.results.content import (
 from troth.results.shapes import shaped
 from troth.results.spelling import Object, finish, known_revision, object_only
 from troth.results.table import OPEN_SHAPES
-from troth.results.values import compact, is_array, is_mapping, plain
+from troth.results.values import compact, is_array, is_mapping, plain, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -82,7 +82,7 @@ def call_tool_result(
         elif kind in KINDS:
             content.append(block_of(kind, value, _WHERE))
         else:
-            raise ValueError(f"{_WHERE} has no shorthand {kind!r:.60}{near(kind, _NAMES)}")
+            raise ValueError(f"{_WHERE} has no shorthand {shown(kind)}{near(kind, _NAMES)}")
     if found_meta is not None:
         result = {**shaped({"_meta": found_meta}, "CallToolResult", _WHERE), **result}
     return finish(result, "CallToolResult", revision)

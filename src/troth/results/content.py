@@ -12,7 +12,7 @@ from troth.results.resources import contents
 from troth.results.shapes import members, renamed, shaped
 from troth.results.spelling import Object, finish, known_revision
 from troth.results.table import CONTENT
-from troth.results.values import is_mapping, is_model, plain
+from troth.results.values import is_mapping, is_model, plain, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +84,7 @@ def block_of(kind: str, value: object, where: str) -> Object:
         ValueError: An unknown shorthand, or a value that the block cannot carry.
     """
     if kind not in KINDS:
-        raise ValueError(f"{where} has no shorthand {kind!r:.60}{near(kind, tuple(KINDS))}")
+        raise ValueError(f"{where} has no shorthand {shown(kind)}{near(kind, tuple(KINDS))}")
     return KINDS[kind](value, f"{where}: {kind}")
 
 

@@ -9,7 +9,7 @@ from troth.results.resources import CacheScope, cache_hints
 from troth.results.shapes import members, shaped
 from troth.results.spelling import Object, finish, known_revision, spell
 from troth.results.table import MEMBERS
-from troth.results.values import is_array, plain, text
+from troth.results.values import is_array, plain, shown, step, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -156,7 +156,7 @@ def _declared(capabilities: object, instructions: object, where: str) -> Object:
     present = {name: value for name, value in cast("Object", declared).items() if value is not None}
     for name, value in present.items():
         if not isinstance(value, dict):
-            raise TypeError(f"{where}: capabilities.{name} must be an object such as {{}}, not {value!r:.60}")
+            raise TypeError(f"{where}: capabilities{step(name)} must be an object such as {{}}, not {shown(value)}")
     if instructions is None:
         return {"capabilities": present}
     if not isinstance(instructions, str):

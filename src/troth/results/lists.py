@@ -13,7 +13,7 @@ from troth.results.resources import CacheScope, cache_hints
 from troth.results.shapes import REQUIRED, renamed, shaped
 from troth.results.spelling import Object, finish, known_revision
 from troth.results.table import KNOWN
-from troth.results.values import is_listing, is_model, text
+from troth.results.values import is_listing, is_model, shown, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -188,7 +188,7 @@ def _tool(value: object, where: str) -> Object:
     tool = shaped({**raw, "inputSchema": raw.get("inputSchema", {})}, "Tool", where)
     schema = {"type": "object", **tool["inputSchema"]}
     if schema["type"] != "object":
-        raise ValueError(f"{where}: the root of inputSchema must be of type 'object', not {schema['type']!r:.60}")
+        raise ValueError(f"{where}: the root of inputSchema must be of type 'object', not {shown(schema['type'])}")
     return {**tool, "inputSchema": schema}
 
 

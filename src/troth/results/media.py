@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 from urllib.parse import ParseResult, SplitResult, urlsplit
 
-from troth.results.values import text
+from troth.results.values import shown, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,7 +125,7 @@ def address(value: object, where: str) -> str:
         raise TypeError(f"{where} must be a URI as a string, a URL or a Path, not {type(value).__name__}")
     if not _URI.fullmatch(value):
         raise ValueError(
-            f"{where} is {_shown(value)}, which is no URI: it needs a scheme such as https: or file:, and no white "
+            f"{where} is {shown(value)}, which is no URI: it needs a scheme such as https: or file:, and no white "
             "space or control characters; for a file pass a Path"
         )
     return text(value, where)
@@ -141,7 +141,7 @@ def mime_type(value: object, where: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{where} must be a MIME type such as 'image/png', not {type(value).__name__}")
     if not _MIME.fullmatch(value):
-        raise ValueError(f"{where} is {_shown(value)}, which is no MIME type such as 'image/png'; it comes before data")
+        raise ValueError(f"{where} is {shown(value)}, which is no MIME type such as 'image/png'; it comes before data")
     return text(value, where)
 
 
@@ -173,7 +173,3 @@ def _suffix(name: object) -> str:
         return PurePath(urlsplit(name).path).suffix.lower()
     except ValueError:
         return ""
-
-
-def _shown(value: str) -> str:
-    return repr(value if len(value) <= 60 else f"{value[:57]}...")

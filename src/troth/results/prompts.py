@@ -17,7 +17,7 @@ from troth.results.content import (
 from troth.results.shapes import members, shaped
 from troth.results.spelling import Object, finish, known_revision
 from troth.results.table import MEMBERS
-from troth.results.values import is_mapping, is_model
+from troth.results.values import is_mapping, is_model, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,7 +90,7 @@ def _message(part: object, revision: str | None) -> Object:
         if kind in _ROLES:
             return {"role": kind, "content": _linkless(any_block(value, f"{_WHERE}: {kind}"), revision)}
         if kind not in KINDS:
-            raise ValueError(f"{_WHERE} has no shorthand {kind!r:.60}{near(kind, _NAMES)}")
+            raise ValueError(f"{_WHERE} has no shorthand {shown(kind)}{near(kind, _NAMES)}")
         return {"role": "user", "content": _linkless(block_of(kind, value, _WHERE), revision)}
     if is_mapping(part) or is_model(part):
         raw = members(part, f"{_WHERE}: message")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from troth.results.media import Data, guess, read
 from troth.results.shapes import renamed, shaped
 from troth.results.spelling import Object, finish, known_revision
+from troth.results.values import is_array, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,8 +64,8 @@ def read_resource_result(
     """Builds the result of ``resources/read``.
 
     Keywords describe one resource, as for ``resource_contents``: ``read_resource_result(uri=path, text="a")``. Several
-    are given as contents: ``read_resource_result(first, second)``, each a mapping or a model of the SDK. The two ways
-    do not mix.
+    are given as contents, ``read_resource_result(first, second)`` or as one list, each a mapping or a model of the
+    SDK. The two ways do not mix.
 
     Args:
         items: Contents.
@@ -93,7 +94,8 @@ def read_resource_result(
         )
     where = "read_resource_result"
     if items:
-        bodies = [contents(item, f"{where}: contents[{index}]") for index, item in enumerate(items)]
+        several = items[0] if len(items) == 1 and is_array(items[0]) else items
+        bodies = [contents(item, f"{where}: contents[{index}]") for index, item in enumerate(several)]
         result = {**shaped(metas, "ReadResourceResult", where), "contents": bodies}
     else:
         result = {"contents": [contents({**keywords, **metas}, where)]}
@@ -134,7 +136,7 @@ def cache_hints(ttl_ms: object, cache_scope: object, where: str) -> Object:
     if ttl_ms < 0:
         raise ValueError(f"{where}: ttl_ms must be 0 or more milliseconds, not {ttl_ms}")
     if cache_scope not in ("private", "public"):
-        raise ValueError(f"{where}: cache_scope must be 'private' or 'public', not {cache_scope!r:.60}")
+        raise ValueError(f"{where}: cache_scope must be 'private' or 'public', not {shown(cache_scope)}")
     return {"ttlMs": ttl_ms, "cacheScope": cache_scope}
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from troth.results.media import address, encoded, guess, mime_type
 from troth.results.table import CHILDREN, KNOWN
-from troth.results.values import is_array, is_mapping, plain
+from troth.results.values import is_array, is_mapping, plain, shown, step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -128,7 +128,7 @@ def members(value: object, where: str) -> Mapping[str, object]:
         raise TypeError(f"{where} must be a mapping, not {type(value).__name__}")
     for key in opened:
         if not isinstance(key, str):
-            raise TypeError(f"{where} has the key {key!r:.60}; keys of a JSON object must be strings")
+            raise TypeError(f"{where} has the key {shown(key)}; keys of a JSON object must be strings")
     return cast("Mapping[str, object]", opened)
 
 
@@ -148,7 +148,7 @@ def shaped(value: object, definition: str, where: str) -> Object:
     """
     new: Object = {}
     for name, member in renamed(value, definition, where).items():
-        new[name] = _member(member, definition, name, f"{where}.{name}")
+        new[name] = _member(member, definition, name, f"{where}{step(name)}")
     for name in REQUIRED.get(definition, ()):
         if name not in new:
             raise ValueError(f"{where} needs {name!r}, which is missing")
@@ -169,7 +169,7 @@ def renamed(value: object, definition: str, where: str) -> dict[str, object]:
         if name in known and member is None:
             continue
         if name in new:
-            raise ValueError(f"{where} has {name} twice, once as {key}")
+            raise ValueError(f"{where} has {name} twice, once as {shown(key)}")
         new[name] = member
     return new
 
@@ -193,7 +193,7 @@ def _member(value: object, definition: str, name: str, where: str) -> Any:
     else:
         checked = plain(_CONVERT[name](value, where) if name in _CONVERT else value, where)
     if name in _CHECKS and not _CHECKS[name][1](checked):
-        raise TypeError(f"{where} must be {_CHECKS[name][0]}, not {checked!r:.60}")
+        raise TypeError(f"{where} must be {_CHECKS[name][0]}, not {shown(checked)}")
     return checked
 
 

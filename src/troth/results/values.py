@@ -18,6 +18,16 @@ MAX_INTEGER_BITS: Final = 14_000
 """Bits of an integer, about 4200 digits: Python refuses to write more than 4300 as text."""
 
 
+class _FaultError(Exception):
+    """What is wrong, and the path to it, innermost step first; so that no path is built while nothing is wrong."""
+
+    def __init__(self, kind: type[TypeError | ValueError], reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+        self.steps: list[str] = []
+
+
 def plain(value: object, where: str) -> Any:
     """A deep copy made of dict, list, str, int, float, bool and None only.
 
@@ -33,7 +43,12 @@ def plain(value: object, where: str) -> Any:
         ValueError: NaN or infinity, a lone surrogate, an integer of more than ``MAX_INTEGER_BITS``, or nesting deeper
             than ``MAX_DEPTH`` (a value that contains itself, for instance).
     """
-    return _plain(value, where, 0)
+    try:
+        return _plain(value, 0)
+    except _FaultError as fault:
+        path = "".join(reversed(fault.steps))
+        place = path if len(path) <= 200 else f"{path[:200]}..."
+        raise fault.kind(f"{where}{place} {fault.reason}") from None
 
 
 def compact(value: object) -> str:
@@ -47,15 +62,7 @@ def text(value: str, where: str) -> str:
     Raises:
         ValueError: It has a lone surrogate, as file names that are not UTF-8 do in Python.
     """
-    exact = str.__str__(value)
-    try:
-        exact.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"{where} has a lone surrogate at index {error.start}, which UTF-8 cannot carry; "
-            "decode with errors='replace'"
-        ) from None
-    return exact
+    return cast("str", plain(value, where))
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
@@ -78,71 +85,108 @@ def is_model(value: object) -> bool:
     return not isinstance(value, type) and callable(getattr(value, "model_dump", None))
 
 
-def _plain(value: object, where: str, depth: int) -> Any:
+def _plain(value: object, depth: int) -> Any:
     if depth > MAX_DEPTH:
-        raise ValueError(f"{where[:80]}... is nested deeper than {MAX_DEPTH} levels; does it contain itself?")
+        raise _FaultError(ValueError, f"is nested deeper than {MAX_DEPTH} levels; does it contain itself?")
     if isinstance(value, Enum):
-        return _plain(value.value, where, depth + 1)
+        return _plain(value.value, depth + 1)
     if value is None or isinstance(value, bool | str | int | float):
-        return _scalar(value, where)
+        return _scalar(value)
     if is_mapping(value):
-        return _members(value, where, depth)
+        return _members(value, depth)
     if is_array(value):
-        return [_plain(item, f"{where}[{index}]", depth + 1) for index, item in enumerate(value)]
-    return _plain(_opened(value, where), where, depth + 1)
+        return _items(value, depth)
+    return _plain(_opened(value), depth + 1)
 
 
-def _members(value: Mapping[object, object], where: str, depth: int) -> dict[str, Any]:
+def _members(value: Mapping[object, object], depth: int) -> dict[str, Any]:
     new: dict[str, Any] = {}
     for key, member in value.items():
         if not isinstance(key, str):
-            raise TypeError(f"{where} has the key {_shown(key)}; keys of a JSON object must be strings")
-        name = cast("str", _plain(key, f"a key of {where}", depth))
-        new[name] = _plain(member, f"{where}.{name}", depth + 1)
+            raise _FaultError(TypeError, f"has the key {shown(key)}; keys of a JSON object must be strings")
+        name = cast("str", _plain(key, depth))
+        try:
+            new[name] = _plain(member, depth + 1)
+        except _FaultError as fault:
+            fault.steps.append(step(name))
+            raise
     return new
 
 
-def _scalar(value: str | float | None, where: str) -> str | float | None:
+def _items(value: list[object] | tuple[object, ...], depth: int) -> list[Any]:
+    new: list[Any] = []
+    for item in value:
+        try:
+            new.append(_plain(item, depth + 1))
+        except _FaultError as fault:
+            fault.steps.append(f"[{len(new)}]")
+            raise
+    return new
+
+
+def _scalar(value: str | float | None) -> str | float | None:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return text(value, where)
+        return _text(value)
     if isinstance(value, int):
         if value.bit_length() > MAX_INTEGER_BITS:
-            raise ValueError(f"{where} is an integer of more than {MAX_INTEGER_BITS} bits; send it as a string")
+            raise _FaultError(ValueError, f"is an integer of more than {MAX_INTEGER_BITS} bits; send it as a string")
         return int(value)
     if not math.isfinite(value):
-        raise ValueError(f"{where} is {value}, which JSON cannot express; use None or a string")
+        raise _FaultError(ValueError, f"is {value}, which JSON cannot express; use None or a string")
     return float(value)
 
 
-def _opened(value: object, where: str) -> object:
+def _text(value: str) -> str:
+    exact = str.__str__(value)
+    try:
+        exact.encode()
+    except UnicodeEncodeError as error:
+        raise _FaultError(
+            ValueError,
+            f"has a lone surrogate at index {error.start}, which UTF-8 cannot carry; decode with errors='replace'",
+        ) from None
+    return exact
+
+
+def _opened(value: object) -> object:
     """One step towards JSON for a value that is not plain."""
     if is_model(value):
-        return _dumped(value, where)
+        return _dumped(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     try:
         # The members of a set have no order of their own; everything else keeps the author's.
         order = "deterministic" if isinstance(value, set | frozenset) else None
-        return msgspec.to_builtins(value, str_keys=True, order=order, enc_hook=lambda inner: _hook(inner, where))
+        return msgspec.to_builtins(value, str_keys=True, order=order, enc_hook=_hook)
     except RecursionError:
-        raise ValueError(f"{where} is nested deeper than {MAX_DEPTH} levels; does it contain itself?") from None
+        raise _FaultError(ValueError, f"is nested deeper than {MAX_DEPTH} levels; does it contain itself?") from None
 
 
-def _hook(value: object, where: str) -> object:
+def _hook(value: object) -> object:
     if is_model(value):
-        return _dumped(value, where)
-    raise TypeError(f"{where} is of type {type(value).__name__}, which has no JSON form")
+        return _dumped(value)
+    raise _FaultError(TypeError, f"is of type {type(value).__name__}, which has no JSON form")
 
 
-def _dumped(value: object, where: str) -> object:
+def _dumped(value: object) -> object:
     try:
         return cast("Any", value).model_dump(mode="json", by_alias=True)
     except Exception as error:
-        raise ValueError(f"{where}: {type(value).__name__}.model_dump failed: {error}") from error
+        raise _FaultError(ValueError, f"cannot be dumped: {type(value).__name__}.model_dump failed: {error}") from error
 
 
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+def step(name: str) -> str:
+    """A member's name as a step of a path for a message."""
+    return f".{name}" if name.isidentifier() and len(name) <= 60 else f"[{shown(name)}]"
+
+
+def shown(value: object) -> str:
+    """A value for a message, of bounded length and without control characters."""
+    try:
+        word = repr(value)
+    except ValueError:
+        word = type(value).__name__
+    word = word if word.isprintable() else ascii(word)
+    return word if len(word) <= 60 else f"{word[:57]}..."
