@@ -17,7 +17,7 @@ from troth.audit.options import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["HttpTarget", "Place", "StdioTarget", "Target", "UsageError", "parse_targets"]
+__all__ = ["HttpTarget", "Place", "StdioTarget", "Target", "UsageError", "parse_targets", "url_problem"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,16 +218,25 @@ def _mend(word: str) -> str:
     return "A target is a URL (http://..., :8000/mcp), file.py:object, -- COMMAND, or --config FILE."
 
 
-def _http(url: str) -> HttpTarget:
+def url_problem(url: str) -> str:
+    """Why a URL cannot be the address of a target; empty if it can."""
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise UsageError(f"Not a URL: {mask_url(url)!r} ({error}).") from None
+        return f"Not a URL: {mask_url(url)!r} ({error})."
     if parts.scheme not in ("http", "https"):
-        raise UsageError(f"Not an http or https URL: {mask_url(url)!r}.")
+        return f"Not an http or https URL: {mask_url(url)!r}."
     if not parts.hostname or any(char.isspace() or not char.isprintable() for char in url):
-        raise UsageError(f"Not a URL: {mask_url(url)!r} (no host, or a space in it).")
+        return f"Not a URL: {mask_url(url)!r} (no host, or a space in it)."
+    return ""
+
+
+def _http(url: str) -> HttpTarget:
+    problem = url_problem(url)
+    if problem:
+        raise UsageError(problem)
+    parts = urlsplit(url)
     return HttpTarget(name=f"{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}", url=url)
 
 
