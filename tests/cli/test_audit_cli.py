@@ -253,7 +253,7 @@ def test_a_baseline_is_written_then_suppresses_then_goes_stale(engine: Engine, t
     assert run("--write-baseline", path, "--", "x").exit_code == 0
     suppressed = run("--baseline", path, "--", "x")
     assert suppressed.exit_code == 0
-    assert "1 finding suppressed" in suppressed.stdout
+    assert "1 finding suppressed: CAP-17 broken" in suppressed.stdout
     engine.rows = (KEPT, BROKEN, LEAKED)
     assert run("--baseline", path, "--fail-on", "warning", "--", "x").exit_code == 1
     engine.rows = (KEPT,)

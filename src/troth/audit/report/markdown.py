@@ -91,7 +91,7 @@ def _cell(item: Item | None) -> str:
         return "·"
     mark, word = MARKS[item.verdict]
     text = escape(f"{mark} {word}".strip())
-    return f"{text} (baseline)" if item.suppressed else text
+    return f"{text}\\*" if item.suppressed else text
 
 
 def _findings(view: View) -> list[str]:
