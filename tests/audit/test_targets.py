@@ -89,6 +89,8 @@ def test_one_target_can_be_named() -> None:
         (["mcp.json"], {}, "--config mcp.json"),
         (["server.py"], {}, "server.py:mcp"),
         (["missing.py:mcp"], {}, "No such file: 'missing.py'"),
+        (["x" * 5000], {}, "A target is a URL"),
+        (["x" * 5000 + ".py:mcp"], {}, "No such file"),
         (["ftp://example.org"], {}, "Not an http or https URL"),
         (["http://"], {}, "no host"),
         (["http://a b/"], {}, "or a space in it"),

@@ -208,12 +208,19 @@ def _parse_word(word: str) -> Target:
     raise UsageError(f"Not a target: {word!r}. {_mend(word)}")
 
 
+def _is_file(path: str) -> bool:
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):  # a name that is too long, or holds a NUL
+        return False
+
+
 def _mend(word: str) -> str:
     if word.endswith(".json"):
         return f"To audit the servers of a host's configuration, write: --config {word}"
     if word.endswith(".py"):
         return f"Name the server object in the file, as in {word}:mcp, or start the file: -- python {word}"
-    if shutil.which(word) or Path(word).exists():
+    if shutil.which(word) or _is_file(word):
         return f"To start a command, put it after --: troth audit -- {word}"
     return "A target is a URL (http://..., :8000/mcp), file.py:object, -- COMMAND, or --config FILE."
 
@@ -241,7 +248,7 @@ def _http(url: str) -> HttpTarget:
 
 
 def _python(file: str, name: str) -> StdioTarget:
-    if not Path(file).is_file():
+    if not _is_file(file):
         raise UsageError(f"No such file: {file!r} (in the target {file}:{name}).")
     command = (sys.executable, "-m", "troth.audit.runner", f"{file}:{name}")
     return StdioTarget(name=f"{Path(file).name}:{name}", command=command, place=Place(file))
