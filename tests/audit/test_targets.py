@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from troth.audit.masking import MASK, is_secret_name, mask_command, mask_text, mask_url, mask_words
-from troth.audit.targets import HttpTarget, Place, StdioTarget, UsageError, parse_targets
+from troth.audit.targets import HttpTarget, Place, StdioTarget, Target, UsageError, parse_targets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,6 +89,8 @@ def test_one_target_can_be_named() -> None:
         (["mcp.json"], {}, "--config mcp.json"),
         (["server.py"], {}, "server.py:mcp"),
         (["missing.py:mcp"], {}, "No such file: 'missing.py'"),
+        (["x" * 5000], {}, "A target is a URL"),
+        (["x" * 5000 + ".py:mcp"], {}, "No such file"),
         (["ftp://example.org"], {}, "Not an http or https URL"),
         (["http://"], {}, "no host"),
         (["http://a b/"], {}, "or a space in it"),
@@ -175,7 +179,7 @@ def test_the_configuration_of_opencode_is_read(tmp_path: Path) -> None:
         ({"mcpServers": {"a": {}}}, [], "mcpServers.a: has no 'url' and no 'command'"),
         ({"mcpServers": {"a": {"type": "stdio"}}}, [], "mcpServers.a: has no 'command'"),
         ({"mcpServers": {"a": {"type": "smoke", "command": "x"}}}, [], "mcpServers.a.type: unknown: 'smoke'"),
-        ({"mcpServers": {"a": {"url": "file:///x"}}}, [], "mcpServers.a.url: must be an http or https URL"),
+        ({"mcpServers": {"a": {"url": "file:///x"}}}, [], "mcpServers.a.url: Not an http or https URL"),
         ({"mcpServers": {"a": {"command": ""}}}, [], "mcpServers.a.command: is empty"),
         ({"mcpServers": {"a": {"command": []}}}, [], "mcpServers.a.command: is empty"),
         ({"mcpServers": {"a": {"command": True}}}, [], "mcpServers.a.command: must be a string"),
@@ -281,3 +285,49 @@ def test_names_that_hold_secrets_are_known_by_their_words() -> None:
     plain = ["--tokenizer", "keyboard", "path", "author", "pattern", "monkey", "--port", "compass"]
     assert [name for name in secret if not is_secret_name(name)] == []
     assert [name for name in plain if is_secret_name(name)] == []
+
+
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=8)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(
+                ["mcpServers", "servers", "mcp", "a", "command", "args", "url", "env", "type", "cwd", "headers"]
+            ),
+            inner,
+            max_size=4,
+        ),
+    ),
+    max_leaves=12,
+)
+
+
+def attempt(words: list[str], **options: Any) -> tuple[Target | None, str]:
+    try:
+        (target,) = parse_targets(words, **options)
+    except UsageError as error:
+        return None, str(error)
+    return target, ""
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(JSON)
+def test_any_configuration_gives_targets_or_a_usage_error(tmp_path: Path, value: object) -> None:
+    path = config(tmp_path, {"mcpServers": {"a": value}})
+    target, error = attempt([], config=path, environ={})
+    assert error.startswith(path) if target is None else (target.name, target.place) == ("a", Place(path, 1))
+
+
+@settings(deadline=None)
+@given(
+    st.one_of(st.text(), st.builds("{}{}".format, st.sampled_from(["http://", ":", "localhost:", "x.py:"]), st.text()))
+)
+def test_any_word_is_a_target_or_a_usage_error(word: str) -> None:
+    target, error = attempt([word])
+    assert error if target is None else isinstance(target, HttpTarget)
+
+
+@given(st.lists(st.text(max_size=20), max_size=6))
+def test_masking_keeps_the_number_of_words(words: list[str]) -> None:
+    assert len(mask_words(words)) == len(words)

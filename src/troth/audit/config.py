@@ -11,10 +11,9 @@ import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
 
 from troth.audit.options import UsageError
-from troth.audit.targets import HttpTarget, Place, StdioTarget, Target
+from troth.audit.targets import HttpTarget, Place, StdioTarget, Target, url_problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -131,7 +130,7 @@ class _Entry:
     def target(self, text: str) -> Target:
         url_key = next((key for key in _URL_KEYS if key in self.members), None)
         kind = self.members.get("type", self.members.get("transport"))
-        if kind is not None and kind not in _TYPES:
+        if kind is not None and not (isinstance(kind, str) and kind in _TYPES):
             raise self.error("type", f"unknown: {kind!r}; known: {', '.join(_TYPES)}")
         has_command = "command" in self.members
         wanted = _TYPES[kind] if kind is not None else ("command" if has_command else "url")
@@ -150,9 +149,9 @@ class _Entry:
 
     def _http(self, key: str, place: Place) -> HttpTarget:
         url = self._string(key, self.members[key])
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise self.error(key, "must be an http or https URL")
+        problem = url_problem(url)
+        if problem:
+            raise self.error(key, problem.rstrip("."))
         return HttpTarget(name=self.name, url=url, headers=self._strings("headers"), place=place)
 
     def _command(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from troth.audit.options import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["HttpTarget", "Place", "StdioTarget", "Target", "UsageError", "parse_targets"]
+__all__ = ["HttpTarget", "Place", "StdioTarget", "Target", "UsageError", "parse_targets", "url_problem"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,31 +208,47 @@ def _parse_word(word: str) -> Target:
     raise UsageError(f"Not a target: {word!r}. {_mend(word)}")
 
 
+def _is_file(path: str) -> bool:
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):  # a name that is too long, or holds a NUL
+        return False
+
+
 def _mend(word: str) -> str:
     if word.endswith(".json"):
         return f"To audit the servers of a host's configuration, write: --config {word}"
     if word.endswith(".py"):
         return f"Name the server object in the file, as in {word}:mcp, or start the file: -- python {word}"
-    if shutil.which(word) or Path(word).exists():
+    if shutil.which(word) or _is_file(word):
         return f"To start a command, put it after --: troth audit -- {word}"
     return "A target is a URL (http://..., :8000/mcp), file.py:object, -- COMMAND, or --config FILE."
 
 
-def _http(url: str) -> HttpTarget:
+def url_problem(url: str) -> str:
+    """Why a URL cannot be the address of a target; empty if it can."""
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise UsageError(f"Not a URL: {mask_url(url)!r} ({error}).") from None
+        return f"Not a URL: {mask_url(url)!r} ({error})."
     if parts.scheme not in ("http", "https"):
-        raise UsageError(f"Not an http or https URL: {mask_url(url)!r}.")
+        return f"Not an http or https URL: {mask_url(url)!r}."
     if not parts.hostname or any(char.isspace() or not char.isprintable() for char in url):
-        raise UsageError(f"Not a URL: {mask_url(url)!r} (no host, or a space in it).")
+        return f"Not a URL: {mask_url(url)!r} (no host, or a space in it)."
+    return ""
+
+
+def _http(url: str) -> HttpTarget:
+    problem = url_problem(url)
+    if problem:
+        raise UsageError(problem)
+    parts = urlsplit(url)
     return HttpTarget(name=f"{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}", url=url)
 
 
 def _python(file: str, name: str) -> StdioTarget:
-    if not Path(file).is_file():
+    if not _is_file(file):
         raise UsageError(f"No such file: {file!r} (in the target {file}:{name}).")
     command = (sys.executable, "-m", "troth.audit.runner", f"{file}:{name}")
     return StdioTarget(name=f"{Path(file).name}:{name}", command=command, place=Place(file))

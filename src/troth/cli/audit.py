@@ -19,6 +19,8 @@ from troth.cli.output import NotWritten, deliver, screen, write
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from anyio.abc import TaskStatus
+
     from troth.audit.baseline import Entry
     from troth.audit.model import AuditReport, Severity, TargetReport
     from troth.audit.options import Event, Options
@@ -384,8 +386,9 @@ def _run(targets: tuple[Target, ...], options: Options, *, progress: bool) -> tu
 
     caught: list[int] = []
 
-    async def watch(scope: anyio.CancelScope) -> None:
+    async def watch(scope: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
             async for number in signals:
                 caught.append(number)
                 scope.cancel()
@@ -394,7 +397,7 @@ def _run(targets: tuple[Target, ...], options: Options, *, progress: bool) -> tu
     async def run() -> tuple[TargetReport, ...]:
         reports: tuple[TargetReport, ...] = ()
         async with anyio.create_task_group() as group:
-            group.start_soon(watch, group.cancel_scope)
+            await group.start(watch, group.cancel_scope)
             with Progress(len(targets), wanted=progress) as shown:
                 reports = await audit(targets, options, shown.event)
             group.cancel_scope.cancel()

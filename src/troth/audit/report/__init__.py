@@ -60,9 +60,12 @@ def render(
     Raises:
         KeyError: No such format.
     """
-    from troth.audit.report.clean import clean_report
+    from dataclasses import replace
+
+    from troth.audit.report.clean import clean_name, clean_report
     from troth.audit.report.common import View
 
+    secrets = tuple(secrets)
     view = View(
         report=clean_report(report, secrets),
         width=width,
@@ -70,8 +73,8 @@ def render(
         verbose=verbose,
         quiet=quiet,
         anchor=anchor,
-        places=places or {},
-        suppressed=suppressed,
+        places={clean_name(name, secrets): place for name, place in (places or {}).items()},
+        suppressed=frozenset(replace(entry, target=clean_name(entry.target, secrets)) for entry in suppressed),
         fail_on=fail_on,
     )
     text: str = import_module(f"troth.audit.report.{FORMATS[format]}").render(view)

@@ -213,13 +213,18 @@ class _Cleaner:
     def target(self, report: TargetReport) -> TargetReport:
         return msgspec.structs.replace(
             report,
-            name=line(report.name),
+            name=clean_name(report.name, self.secrets),
             address=self.text(report.address),
             server_info=self.value(report.server_info),
             revisions={revision: self.revision(part) for revision, part in report.revisions.items()},
             findings=tuple(self.finding(finding) for finding in report.findings),
             reason=self.text(report.reason),
         )
+
+
+def clean_name(name: str, secrets: Iterable[str] = ()) -> str:
+    """The name of a target as it stands in a clean report."""
+    return line(mask_text(name, secrets))
 
 
 def clean_report(report: AuditReport, secrets: Iterable[str] = ()) -> AuditReport:

@@ -204,7 +204,7 @@ class View:
         words = ["troth", "audit"]
         if item.revision:
             words += ["--revision", item.revision]
-        return shlex.join([*words, *_target_words(self.report.command_line, target, several=self.several)])
+        return " ".join([*words, _target_words(self.report.command_line, target, several=self.several)])
 
 
 _DROPPED = frozenset(
@@ -213,7 +213,7 @@ _DROPPED = frozenset(
 """Options with a value that have no part in seeing a finding again."""
 
 
-def _target_words(command_line: Sequence[str], target: TargetReport, *, several: bool) -> list[str]:
+def _target_words(command_line: Sequence[str], target: TargetReport, *, several: bool) -> str:
     words = [*command_line]
     start = words.index("audit") + 1 if "audit" in words else len(words)
     end = words.index("--") if "--" in words else len(words)
@@ -227,13 +227,11 @@ def _target_words(command_line: Sequence[str], target: TargetReport, *, several:
             options.append(word)
     config = "--config" in options
     if start < len(words) and not several:
-        return [*options, *words[end:]]
+        return shlex.join([*options, *words[end:]])
     if config:
         position = options.index("--config")
-        return [*options[position : position + 2], "--server", target.name]
-    if target.transport == "http":
-        return [target.address]
-    return ["--", *shlex.split(target.address)]
+        return shlex.join([*options[position : position + 2], "--server", target.name])
+    return shlex.quote(target.address) if target.transport == "http" else f"-- {target.address}"
 
 
 def merge(items: Sequence[Item]) -> tuple[Merged, ...]:

@@ -146,10 +146,12 @@ class Grid:
         """What the marks mean that are not words, as far as they occur."""
         shown = [line for side in self.sides for line in self.lines(side)]
         verdicts = {item.verdict for line in shown for item in line.cells.values()}
+        known = any(item.suppressed for line in shown for item in line.cells.values())
         gaps = any(column.key not in line.cells for line in shown for column in self.columns)
         texts = (
             ("- absent: neither declared nor served", Verdict.ABSENT in verdicts),
             ("· not defined in that revision", gaps),
             ("? not seen: nothing on the wire could decide it", Verdict.NOT_OBSERVABLE in verdicts),
+            ("* known: the baseline suppresses it", known),
         )
         return tuple(text for text, wanted in texts if wanted)

@@ -34,12 +34,18 @@ def escape(text: str) -> str:
     return _LEADING.sub(r"\g<digits>\\\g<mark>", _BREAK.join(pieces))
 
 
-def code(text: str) -> str:
-    """Text as inline code, whatever it holds; works inside tables, where a pipe would end the cell."""
+def code(text: str, *, cell: bool = False) -> str:
+    """Text as inline code, whatever it holds.
+
+    Args:
+        text: One line.
+        cell: Whether it stands in a table, where a pipe would end the cell.
+    """
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * (longest + 1)
     pad = " " if text.startswith("`") or text.endswith("`") or not text.strip() else ""
-    return f"{fence}{pad}{text}{pad}{fence}".replace("|", "\\|")
+    shown = f"{fence}{pad}{text}{pad}{fence}"
+    return shown.replace("|", "\\|") if cell else shown
 
 
 def render(view: View) -> str:
@@ -70,7 +76,7 @@ def _table(view: View) -> list[str]:
     lines = ["", _cells(headings), _cells(["---"] * len(headings))]
     for side in grid.sides:
         for line in grid.lines(side):
-            name = f"{code(line.path)} {escape(line.id)}" + (" (client)" if side == "client" else "")
+            name = f"{code(line.path, cell=True)} {escape(line.id)}" + (" (client)" if side == "client" else "")
             lines.append(_cells([name, *(_cell(line.cells.get(column.key)) for column in grid.columns)]))
     lines += [f"\n{escape(text)}" for text in (*grid.folded, *grid.legend)]
     return lines
@@ -85,7 +91,7 @@ def _cell(item: Item | None) -> str:
         return "·"
     mark, word = MARKS[item.verdict]
     text = escape(f"{mark} {word}".strip())
-    return f"{text} (baseline)" if item.suppressed else text
+    return f"{text}\\*" if item.suppressed else text
 
 
 def _findings(view: View) -> list[str]:

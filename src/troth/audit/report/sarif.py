@@ -83,7 +83,7 @@ def _result(view: View, item: Item, rule: int) -> dict[str, Any]:
         "ruleId": item.id,
         "ruleIndex": rule,
         "level": LEVELS[item.severity],
-        "message": {"text": " ".join(part for part in (f"{path}{verdict}{item.message} ({where})", item.hint) if part)},
+        "message": {"text": _words(f"{path}{verdict}{item.message} ({where})", item)},
         "locations": [_location(view.anchor or view.places.get(item.target), item)],
         "partialFingerprints": {"troth/v1": _fingerprint(item)},
         "properties": {
@@ -99,6 +99,10 @@ def _result(view: View, item: Item, rule: int) -> dict[str, Any]:
     if item.suppressed:
         result["suppressions"] = [{"kind": "external", "justification": "in the baseline"}]
     return result
+
+
+def _words(text: str, item: Item) -> str:
+    return " ".join(part for part in (text, item.hint, f"[{item.source}]" if item.source else "") if part)
 
 
 def _location(place: Place | None, item: Item) -> dict[str, Any]:

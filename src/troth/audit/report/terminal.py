@@ -73,7 +73,7 @@ class _Screen:
     def pair(self, label: str, text: str, *, indent: int = 2, style: str = "") -> None:
         """A label and text that wraps beside it."""
         table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_column(no_wrap=True, min_width=8)
+        table.add_column(no_wrap=True, min_width=10)
         table.add_column(overflow="fold")
         table.add_row(Text(label, style="dim"), Text(text, style=style))
         self.console.print(Padding(table, (0, 0, 0, indent)))
@@ -112,6 +112,8 @@ class _Screen:
         first = min(grid.path_width, max(width - (11 if numbered else 0) - 2 * _CELL, 18)) + 2
         fit = max((width - first - (13 if numbered else 0)) // _CELL, 1)
         for start in range(0, len(grid.columns), fit):
+            if start:
+                self.say()
             self.console.print(self._block(grid, grid.columns[start : start + fit], numbered=numbered))
         for text in grid.folded:
             self.say(text, 1)
@@ -127,7 +129,7 @@ class _Screen:
             table.add_column(Text(column.heading), min_width=_CELL - 2, max_width=_CELL - 1, overflow="fold")
         for side in grid.sides:
             if grid.several_sides:
-                words = "what the server promises" if side == "server" else "what the server asks of its client"
+                words = "promised by the server" if side == "server" else "asked of the client"
                 lead = ("",) if numbered else ()
                 table.add_row(*lead, Text(words, style="italic"))
             for line in grid.lines(side):
@@ -140,7 +142,7 @@ class _Screen:
             return Text("·", style="dim")
         mark, word = MARKS[item.verdict]
         style = "dim" if item.suppressed else _QUIET.get(item.verdict, STYLES[item.severity])
-        return Text(f"{mark} {word}".strip(), style=style)
+        return Text(f"{mark} {word}{'*' if item.suppressed else ''}".strip(), style=style)
 
     def findings(self) -> None:
         faults = merge(self.view.faults)
@@ -215,7 +217,8 @@ class _Screen:
         counts = [plural(count, severity.value) for severity, count in view.severities.items() if count]
         self.pair("findings", ", ".join(counts) or "none")
         if report.suppressed:
-            self.pair("baseline", f"{plural(report.suppressed, 'finding')} suppressed")
+            names = dict.fromkeys(f"{item.id} {item.verdict or ''}".strip() for item in view.items if item.suppressed)
+            self.pair("baseline", f"{plural(report.suppressed, 'finding')} suppressed: {', '.join(names)}".rstrip(": "))
         for entry in report.stale:
             self.pair("stale", f"{entry}: in the baseline and no longer found; remove it", style="bold red")
         codes = list(dict.fromkeys(code for item in view.faults for code in item.explainable))
