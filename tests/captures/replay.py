@@ -254,7 +254,10 @@ class Player:
         if answer is not None:
             self.out({"jsonrpc": "2.0", "id": request, **answer})
         for message in exchange.after:
-            self.send(message)
+            if self.loud(message, params, exchange):
+                self.send(message)
+        if method == "logging/setLevel" and "result" in (answer or {}):
+            self.level = params.get("level")
         if method == "resources/subscribe" and "result" in (answer or {}):
             self.subscribed.add(params.get("uri"))
         if method == "tools/call" and exchange.params.get("name") == params.get("name"):
