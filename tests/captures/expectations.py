@@ -23,8 +23,9 @@ Rows = dict[str, frozenset[str]]
 class Summary:
     """Questions to the summary of a capture."""
 
-    def __init__(self, capture: dict[str, Any], *, http: bool = False) -> None:
+    def __init__(self, capture: dict[str, Any], *, http: bool = False, called: bool = False) -> None:
         self.capture = capture
+        self.called = called
         no_stream = (capture.get("http_status") or {}).get("GET") == 405 and not capture.get("session")
         self.undeliverable = http and no_stream
         """Nothing of the server's own can reach the client: no stream to it, and no session to open one in."""
@@ -52,14 +53,17 @@ class Summary:
         return value
 
     def seen(self, notification: str, *, by_calls: bool) -> bool:
-        """Whether a notification came, because of calls that an auditor need not make, or otherwise."""
-        total = self.capture["notifications"].get(notification, 0)
-        caused = sum(
-            entry.get("notes", []).count(notification)
-            for method, entry in self.methods.items()
-            if method.startswith(("call ", "wait "))
+        """Whether a notification came, because of calls that an auditor need not make, or otherwise.
+
+        The capturing probe first sent what anybody may send, and then called tools (from the mark ``triggers`` on).
+        """
+        marked = next((at for at, mark in self.capture["marks"] if mark == "triggers"), float("inf"))
+        calls = float("inf") if self.called else marked
+        return any(
+            (entry["t"] >= calls) is by_calls
+            for entry in self.capture["log"]
+            if entry["dir"] == "<" and entry["msg"].get("method") == notification
         )
-        return caused > 0 if by_calls else total > caused
 
     @property
     def acknowledged(self) -> dict[str, Any] | None:
@@ -90,10 +94,11 @@ def logging(summary: Summary) -> frozenset[str]:
     if summary.has("logging") is None:
         if freely and not summary.modern:
             return one(UNDECLARED)
-        verdicts = one(ABSENT) if summary.modern else refused(summary, "logging/setLevel")
+        verdicts = one(ABSENT, UNDECLARED) if freely else one(ABSENT)
+        verdicts = verdicts if summary.modern else refused(summary, "logging/setLevel")
         return verdicts | one(UNDECLARED) if by_calls else verdicts
     if summary.modern:
-        return one(UNSEEN, KEPT) if by_calls else one(UNSEEN)
+        return one(UNSEEN, KEPT) if by_calls or freely else one(UNSEEN)
     if not summary.ok("logging/setLevel"):
         return one(BROKEN)
     if freely:
@@ -179,8 +184,11 @@ def subscribe(summary: Summary) -> frozenset[str]:
         if declared is not True:
             return one(UNDECLARED) if promised else quiet
         return one(KEPT, UNSEEN) if promised else one(BROKEN)
-    updated = summary.seen("notifications/resources/updated", by_calls=True)
+    update = "notifications/resources/updated"
+    updated = summary.seen(update, by_calls=True)
     if declared is not True:
+        if summary.seen(update, by_calls=False):
+            return one(UNDECLARED, "ungated")
         verdicts = refused(summary, *calls)
         verdicts = quiet if verdicts == one(ABSENT) else verdicts
         return verdicts | one(UNDECLARED, "ungated") if updated else verdicts
@@ -235,16 +243,34 @@ def experimental(summary: Summary) -> Rows:
     return {} if declared == {} else {"CAP-01-server": one(ABSENT) if declared is None else one(KEPT, UNSEEN)}
 
 
-def expected(capture: dict[str, Any], *, http: bool = False) -> Rows | None:
+QUESTIONS = {"roots/list": "CAP-02", "sampling/createMessage": "CAP-04", "elicitation/create": "CAP-07"}
+ELICITATION = ("2025-06-18", *TASKS, *MODERN)
+
+
+def questions(capture: dict[str, Any]) -> Rows:
+    """What a server may ask, from what it asked of a client that had declared nothing."""
+    asked = {request["method"] for request in capture["server_requests"]}
+    rows: Rows = {}
+    for method, row in QUESTIONS.items():
+        if row != "CAP-07" or capture["negotiated"] in ELICITATION:
+            rows[row] = one("ungated") if method in asked else one(KEPT, ABSENT, UNSEEN)
+    return rows
+
+
+def expected(
+    capture: dict[str, Any], *, http: bool = False, called: bool = False, bare: dict[str, Any] | None = None
+) -> Rows | None:
     """The right verdicts by row id; None where the server does not serve the revision that was asked.
 
     Args:
         capture: As in the file.
         http: Whether the audit speaks HTTP too; a capture that is replayed over stdio has lost that.
+        called: Whether the audit calls every tool, as the capturing probe did.
+        bare: The capture of the same server for a client without capabilities.
     """
     if capture["negotiated"] is None:
         return None
-    summary = Summary(capture, http=http)
+    summary = Summary(capture, http=http, called=called)
     return {
         "CAP-12": logging(summary),
         "CAP-13": completions(summary),
@@ -258,4 +284,5 @@ def expected(capture: dict[str, Any], *, http: bool = False) -> Rows | None:
         **experimental(summary),
         **tasks(summary),
         **extensions(summary),
+        **(questions(bare) if bare is not None and called else {}),
     }

@@ -20,7 +20,7 @@ from typing import Any
 
 META = "io.modelcontextprotocol/"
 SUBSCRIPTION = META + "subscriptionId"
-LEVELS = {"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 NOT_FOUND = {"error": {"code": -32601, "message": "Method not found"}}
 
 
@@ -102,6 +102,12 @@ class Replay:
             "resources/read": set(capture.get("resources") or ()),
         }
         self.served_calls: set[int] = set()
+        self.watched = {
+            one.params.get("uri")
+            for one in self.exchanges
+            if one.method == "resources/subscribe" and "result" in (one.answer or {})
+        }
+        """Resources whose updates were sent because the recording client had subscribed to them."""
 
     def kind(self, params: dict[str, Any]) -> str:
         return envelope(params, self.revision) if self.modern else "full"
@@ -159,6 +165,8 @@ class Player:
         self.none = none or full
         self.active = full
         self.listening: list[tuple[Any, dict[str, Any]]] = []
+        self.subscribed: set[Any] = set()
+        self.level: str | None = None
         self.asked = 0
 
     def out(self, message: dict[str, Any]) -> None:
@@ -173,19 +181,32 @@ class Player:
             message["id"] = f"replay-{self.asked}"
         meta = (message.get("params") or {}).get("_meta") or {}
         if SUBSCRIPTION not in meta:
-            self.out(message)
+            uri = (message.get("params") or {}).get("uri")
+            if uri not in self.active.watched - self.subscribed:
+                self.out(message)
             return
         for request, wanted in self.listening:
-            if self.subscribed(message, wanted):
+            if self.wanted(message, wanted):
                 meta[SUBSCRIPTION] = request
                 self.out(message)
 
     @staticmethod
-    def subscribed(message: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    def wanted(message: dict[str, Any], wanted: dict[str, Any]) -> bool:
         if message["method"] == "notifications/resources/updated":
             return message["params"].get("uri") in (wanted.get("resourceSubscriptions") or ())
         family = message["method"].split("/")[1]
         return bool(wanted.get(f"{family}ListChanged"))
+
+    def loud(self, message: dict[str, Any], params: dict[str, Any], exchange: Exchange) -> bool:
+        """Whether a recorded log message is due: the recording client had asked for every level."""
+        if message["method"] != "notifications/message":
+            return True
+        key = META + "logLevel"
+        asked = (exchange.params.get("_meta") or {}).get(key)
+        least = (params.get("_meta") or {}).get(key) if asked else self.level
+        if asked and least is None:
+            return False
+        return least not in LEVELS or LEVELS.index(message["params"].get("level", "debug")) >= LEVELS.index(least)
 
     def listen(self, request: Any, params: dict[str, Any], exchange: Exchange) -> None:
         """Acknowledges what was acknowledged when everything was asked, as far as it is asked now."""
@@ -207,7 +228,9 @@ class Player:
         elif self.full.modern:
             declared = (params.get("_meta") or {}).get(META + "clientCapabilities")
         if declared is not None:
-            self.active = self.full if declared else self.none
+            # A client that declares a part of everything was never recorded: it is met as one that declares nothing.
+            everything = {"roots", "sampling"} <= set(declared)
+            self.active = self.full if everything else self.none
 
     def request(self, request: Any, method: str, params: dict[str, Any]) -> None:
         self.choose(method, params)
@@ -219,7 +242,8 @@ class Player:
             self.listen(request, params, exchange)
             return
         for message in exchange.before:
-            self.send(message)
+            if self.loud(message, params, exchange):
+                self.send(message)
         answer = exchange.answer
         if method == "tools/call" and "inputResponses" in params and "inputResponses" not in exchange.params:
             answer = {"result": self.active.complete({"content": []})}
@@ -230,7 +254,12 @@ class Player:
         if answer is not None:
             self.out({"jsonrpc": "2.0", "id": request, **answer})
         for message in exchange.after:
-            self.send(message)
+            if self.loud(message, params, exchange):
+                self.send(message)
+        if method == "logging/setLevel" and "result" in (answer or {}):
+            self.level = params.get("level")
+        if method == "resources/subscribe" and "result" in (answer or {}):
+            self.subscribed.add(params.get("uri"))
         if method == "tools/call" and exchange.params.get("name") == params.get("name"):
             self.active.served_calls.add(id(exchange))
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from replay import about_headers
+from replay import about_headers, main
 
-HERE = Path(__file__).parent
-CAPTURES = HERE.parents[2] / "shared" / "captures" / "servers"
+CAPTURES = Path(__file__).parents[3] / "shared" / "captures" / "servers"
 NAMES = sorted(path.name for path in CAPTURES.glob("*.json"))
 
 pytestmark = pytest.mark.skipif(not NAMES, reason="the captures are not beside this repository")
@@ -22,23 +22,25 @@ def summary(message: dict) -> object:
     return message["error"]["code"] if "error" in message else sorted(message["result"])
 
 
-def play(name: str, requests: list[dict]) -> dict[object, dict]:
-    lines = "".join(json.dumps(request) + "\n" for request in requests)
-    done = subprocess.run(
-        [sys.executable, "-S", "-E", str(HERE / "replay.py"), str(CAPTURES / name)],
-        input=lines,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-    )
-    assert done.stderr == ""
-    messages = [json.loads(line) for line in done.stdout.splitlines()]
-    return {message["id"]: message for message in messages if "method" not in message}
+Play = Callable[[str, list[dict]], dict[object, dict]]
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Play:
+    """Sends requests to the replay of a capture; the answers by id."""
+
+    def ask(name: str, requests: list[dict]) -> dict[object, dict]:
+        monkeypatch.setattr(sys, "argv", ["replay.py", str(CAPTURES / name)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(json.dumps(request) + "\n" for request in requests)))
+        main()
+        messages = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        return {message["id"]: message for message in messages if "method" not in message}
+
+    return ask
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_replay_answers_what_was_recorded_as_it_was_recorded(name: str) -> None:
+def test_a_replay_answers_what_was_recorded_as_it_was_recorded(name: str, play: Play) -> None:
     capture = json.loads((CAPTURES / name).read_text("utf-8"))
     sent = [entry for entry in capture["log"] if entry["dir"] == ">" and "method" in entry["msg"]]
     messages = [entry["msg"] for entry in sent if not about_headers(entry)]
@@ -55,7 +57,7 @@ def test_a_replay_answers_what_was_recorded_as_it_was_recorded(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_replay_refuses_a_method_that_was_never_asked_as_the_server_refused_an_unknown_one(name: str) -> None:
+def test_a_replay_refuses_what_was_never_asked_as_the_server_refused_the_unknown(name: str, play: Play) -> None:
     capture = json.loads((CAPTURES / name).read_text("utf-8"))
     unknown = next(
         entry["msg"]
