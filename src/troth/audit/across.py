@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from troth.audit.context import fault
+from troth.audit.context import fault, mapping
 from troth.audit.model import Finding, Outcome, TargetReport
 from troth.capabilities import read_server
 from troth.register import Era, Kind, Side, register
@@ -83,7 +83,7 @@ def _against(report: TargetReport, earlier: tuple[TargetReport, ...]) -> Iterato
 
 
 def _name(report: TargetReport) -> object:
-    return report.server_info.get("name") if isinstance(report.server_info, dict) else None  # pyright: ignore
+    return mapping(report.server_info).get("name")
 
 
 def _differing(mine: RevisionReport, theirs: RevisionReport) -> Iterator[str]:

@@ -100,6 +100,7 @@ class Context:
         subscription: Reply to `resources/subscribe`.
         before: Content of that resource before anything was provoked.
         logging: Reply to `logging/setLevel`.
+        slow: Tools that did not answer within the budget of a method; they are not called again.
         calls: Tool calls made with full capabilities.
         polled: Reply to `tasks/get` for a task that the audit made.
         refused_task: Reply to `tasks/get` for a task that does not exist, where it needs a second look.
@@ -123,6 +124,7 @@ class Context:
     subscription: Reply | None = None
     before: Reply | None = None
     logging: Reply | None = None
+    slow: set[str] = field(default_factory=set[str])
     calls: list[Called] = field(default_factory=list[Called])
     polled: Reply | None = None
     refused_task: Reply | None = None
@@ -191,7 +193,7 @@ class Context:
         hint: str = "",
         severity: Severity | None = None,
     ) -> None:
-        """Gives a verdict on a row. A more serious one that stands already is kept. The declaration is the least proof."""
+        """Gives a verdict on a row, unless a more serious one stands. The declaration is the least proof."""
         standing = self.rows.get(row_id)
         if standing is not None and RANK[standing.verdict] > RANK[verdict]:
             return

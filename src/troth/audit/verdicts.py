@@ -89,6 +89,7 @@ FINDINGS: dict[str, Meaning] = {
     "resources.not-found-code": Meaning(Severity.NOTE, "A resource that does not exist is refused with another code."),
     "result.leaked-member": Meaning(Severity.NOTE, "Results carry members of another revision."),
     "result.members": Meaning(Severity.WARNING, "A result lacks members that its schema requires."),
+    "tools.slow": Meaning(Severity.NOTE, "A tool takes longer than the audit waits for one method."),
     "tools.unknown-accepted": Meaning(Severity.WARNING, "A tool that does not exist seems to run."),
     "tasks.not-isolated": Meaning(Severity.ERROR, "One session sees another session's tasks."),
 }

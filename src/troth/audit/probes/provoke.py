@@ -11,6 +11,7 @@ import anyio
 
 from troth.audit.context import Called, mapping
 from troth.audit.wire.connect import ANSWERS
+from troth.audit.wire.types import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,7 +30,7 @@ def callable_tools(ctx: Context) -> dict[str, Mapping[str, Any]]:
     """Tools that may be called, with arguments: the named one first, then those that need none and may run."""
     found: dict[str, Mapping[str, Any]] = {}
     named = ctx.options.change_tool
-    if named is not None and named in ctx.lists["tools/list"].names("name"):
+    if named is not None and named not in ctx.slow and named in ctx.lists["tools/list"].names("name"):
         found[named] = ctx.options.change_arguments or {}
     cap = ACTIVE_TOOLS if ctx.options.active else READ_ONLY_TOOLS
     for tool in _ready(ctx):
@@ -42,7 +43,7 @@ def _ready(ctx: Context) -> Iterator[str]:
     for tool in ctx.lists["tools/list"].items:
         read_only = mapping(tool.get("annotations")).get("readOnlyHint") is True
         required = mapping(tool.get("inputSchema")).get("required")
-        if (read_only or ctx.options.active) and not required and not _task_only(tool):
+        if (read_only or ctx.options.active) and not required and not _task_only(tool) and tool["name"] not in ctx.slow:
             yield tool["name"]
 
 
@@ -78,7 +79,12 @@ async def call_tool(
 async def probe(ctx: Context) -> None:
     """Calls tools with full capabilities, runs the touch command, and listens for what follows."""
     for name, arguments in callable_tools(ctx).items():
-        ctx.calls.append(await call_tool(await ctx.alive(), name, arguments))
+        called = await call_tool(await ctx.alive(), name, arguments)
+        ctx.calls.append(called)
+        if called.reply.failure is Failure.TIMEOUT:
+            ctx.slow.add(name)
+            message = f"`{name}` does not answer within {ctx.options.limits.method:g} s; it is not called again."
+            ctx.finding("tools.slow", message, called.reply, hint="Give it more time with --timeout.")
     if ctx.options.touch is not None:
         with anyio.move_on_after(ctx.options.limits.method):
             await anyio.run_process([*ctx.options.touch], check=False)

@@ -181,7 +181,11 @@ class Session:
         budget = timeout if timeout is not None else self.limits.method / (5 if self._strikes >= STRIKES else 1)
         with anyio.move_on_after(budget):
             await pending.done.wait()
-        return self._finish(pending, budget)
+        reply = self._finish(pending, budget)
+        if reply.failure is Failure.TIMEOUT and method != "initialize" and not self.dead:
+            # Nobody waits any more, and the target should know. `initialize` may not be cancelled.
+            await self.notify("notifications/cancelled", {"requestId": _object(pending.sent.message)["id"]})
+        return reply
 
     async def start(
         self,
@@ -487,7 +491,7 @@ def _object(value: object) -> Mapping[str, Any]:
 def _reply(pending: _Pending, body: Mapping[str, Any], frame: Frame, status: int | None) -> Reply:
     """Reads a response; what is none is a failure of the kind malformed."""
     frames = (pending.sent, *pending.stream, frame)
-    error = body.get("error")
+    error: object = body.get("error")
     if "error" not in body:
         return Reply(method=pending.method, result=body.get("result"), status=status, frames=frames)
     if "result" in body:
@@ -496,7 +500,7 @@ def _reply(pending: _Pending, body: Mapping[str, Any], frame: Frame, status: int
         wrong = "error is no object"
     else:
         wrong = ""
-    details = _object(error)
+    details = _object(cast("object", error))
     code = details.get("code")
     if not wrong and (not isinstance(code, int) or isinstance(code, bool)):
         wrong = "error.code is no integer"
