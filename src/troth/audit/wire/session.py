@@ -401,10 +401,12 @@ class Session:
         key = _id_key(body.get("id"))
         pending = self._pending.get(key)
         if pending is None and body.get("id") is None:
-            # An error that could not name its request answers the only one there is.
-            waiting = [item for item in self._pending.values() if not item.done.is_set()]
-            pending = waiting[0] if len(waiting) == 1 else None
-            if pending is not None:
+            # An error that could not name its request answers the one whose body it is, or the only one there is.
+            waiting = [item for item in self._pending.values() if not item.done.is_set() and not self._open(item)]
+            own = self._pending.get(_id_key(incoming.request)) if incoming.request is not None else None
+            pending = own or (waiting[0] if len(waiting) == 1 else None)
+            # An HTTP refusal may come without an id. Source: 2025-11-25/basic/transports.
+            if pending is not None and (incoming.status or 0) < 400:
                 self.problems.append(("protocol.null-id", "a response whose id is null", frame))
         if pending is None or pending.done.is_set():
             self.strays.append(frame)
