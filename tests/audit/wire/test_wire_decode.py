@@ -49,13 +49,37 @@ def test_many_brackets_side_by_side_are_not_deep():
     assert message(json.dumps("[" * 1000).encode()) == Decoded("[" * 1000, "")
 
 
-@pytest.mark.parametrize(
-    "text", ['"\\ud800"', '"\\ud83d\\u0041"', "1e400", "-Infinity", "9" * 5000, "\ufeff{}", "{'a': 1}"]
-)
+REFUSED = [
+    "1e400",
+    "-Infinity",
+    "9" * 5000,
+    "\ufeff{}",
+    "{'a': 1}",
+    '"\\ud8',
+    '["\\ud800", 1e400]',
+    '["\\ud800", NaN]',
+    '\ufeff"\\ud800"',
+]
+
+
+@pytest.mark.parametrize("text", REFUSED)
 def test_what_json_does_not_allow_is_refused(text):
     decoded = message(text.encode())
     assert decoded.value is None
     assert decoded.problem.startswith("no JSON (")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('"\\ud800"', "\ufffd"),
+        ('"\\ud83d\\u0041"', "\ufffdA"),
+        ('"\\uDC00\\ud83d\\uDE00"', "\ufffd\U0001f600"),
+        ('{"\\ud800": ["\\ud800", 1, 0.5, null]}', {"\ufffd": ["\ufffd", 1, 0.5, None]}),
+    ],
+)
+def test_a_surrogate_without_its_pair_is_replaced_wherever_it_stands(text, value):
+    assert message(text.encode()) == Decoded(value, "")
 
 
 def test_big_numbers_stay_exact():

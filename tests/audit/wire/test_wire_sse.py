@@ -94,7 +94,11 @@ def test_any_cutting_yields_the_same_events(pieces, draw, limit):
     assert read(chunks, limit) == read([data], limit) == read(bytewise(data), limit)
 
 
-@given(st.lists(st.tuples(st.text(st.characters(exclude_characters="\r\n")), st.sampled_from(ENDS)), min_size=1))
+@given(
+    st.lists(
+        st.tuples(st.text(st.characters(codec="utf-8", exclude_characters="\r\n")), st.sampled_from(ENDS)), min_size=1
+    )
+)
 def test_any_lines_come_back_joined_by_line_feeds(lines):
     data = "".join(f"data: {text}{end}" for text, end in lines) + lines[-1][1]
     assert read([data.encode()]) == ([Event(data="\n".join(text for text, _ in lines).encode())], b"")

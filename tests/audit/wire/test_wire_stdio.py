@@ -307,6 +307,15 @@ async def test_a_cancelled_user_leaves_no_process(inbox):
     assert not alive(link.pid)
 
 
+async def test_a_long_goodbye_is_read_to_its_end_for_a_cancelled_user_too(inbox):
+    with anyio.CancelScope() as scope:
+        async with peer("long_goodbye", limits=Limits(stop=5)) as link:
+            await inbox(link).count(1)
+            scope.cancel()
+            await anyio.sleep(math.inf)
+    assert (link.ended_by, link.dead) == ("stdin", "exited with status 0")
+
+
 async def test_a_link_opened_by_a_cancelled_user_leaves_no_process():
     with anyio.fail_after(10):
         with anyio.CancelScope() as scope:

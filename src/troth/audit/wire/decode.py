@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
@@ -15,6 +17,9 @@ DEPTH = 128
 
 EXCERPT = 200
 """Characters of foreign text that are kept in a problem."""
+
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class Decoded(NamedTuple):
@@ -73,14 +78,20 @@ def message(data: bytes) -> Decoded:
 def _decode(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
-        if "surrogate" not in str(error):
+    except msgspec.DecodeError:
+        # What it says of an unpaired surrogate depends on where the text ends, so its words cannot tell.
+        if not _SURROGATE.search(data):
             raise
-    return scrubbed(json.loads(data, parse_constant=_refuse))
+    return scrubbed(json.loads(data.decode(), parse_constant=_refuse, parse_float=_finite))
 
 
 def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _refuse("a number that no float holds")
 
 
 def scrubbed(value: Any) -> Any:

@@ -146,6 +146,15 @@ def environment():
     sys.stdin.buffer.read()
 
 
+def long_goodbye():
+    """Answers the end of its input with more than a pipe holds, on both outputs."""
+    say("up")
+    sys.stdin.buffer.read()
+    OUT.write(b"x" * 1_000_000)
+    OUT.flush()
+    sys.stderr.write("x" * 1_000_000)
+
+
 def last_words():
     """Answers the end of its input with one more line."""
     say("up")
