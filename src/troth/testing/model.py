@@ -217,7 +217,6 @@ class Fault:
         description: What the server does, in a sentence.
         transport: ``any``, ``stdio`` or ``http``.
         provoke: Tool that must be called for it to show; empty where asking is enough.
-        variant: Variant of the server that shows it.
         value: Default of its value; None if it takes none.
         make: Builds the twist from the value.
     """
@@ -232,5 +231,4 @@ class Fault:
     finding: str = ""
     transport: str = "any"
     provoke: str = ""
-    variant: str = "full"
     value: str | None = None

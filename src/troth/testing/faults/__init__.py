@@ -6,7 +6,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from troth.testing.faults import asking, changes, extensions, families, features, protocol, transport
+from troth.testing.faults import asking, changes, core_tasks, extensions, families, features, protocol, transport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FAULTS: Mapping[str, Fault] = {
     fault.name: fault
-    for module in (families, changes, features, extensions, asking, protocol, transport)
+    for module in (families, changes, features, core_tasks, extensions, asking, protocol, transport)
     for fault in module.FAULTS
 }
 """Every fault by name."""

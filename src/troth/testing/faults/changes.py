@@ -89,10 +89,9 @@ def _list_changed(family: str) -> tuple[Fault, ...]:
 
 
 def _early(_script: Script, call: Call | None, outs: list[Out]) -> list[Out]:
-    if call is None or call.method != "initialize" or call.session is None:
+    if call is None or call.method != "initialize":
         return outs
-    note = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
-    return [*outs, Send(note, call.session.push)]
+    return [Send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}, call.stream), *outs]
 
 
 def _other_uri(_script: Script, _call: Call | None, message: JsonObject) -> JsonObject:
@@ -144,7 +143,7 @@ FAULTS: tuple[Fault, ...] = (
         "list-changed-before-initialized",
         "CAP-20",
         LEGACY,
-        "Sends notifications/tools/list_changed right after initialize, before notifications/initialized.",
+        "Sends notifications/tools/list_changed ahead of the answer to initialize.",
         Twist(after=_early),
         finding="protocol.early",
     ),

@@ -136,7 +136,7 @@ FAULTS: tuple[Fault, ...] = (
         ALL,
         "Refuses an unknown resource with the code of the other era.",
         Twist(after=rewrite(_other_code)),
-        verdict="wrong-code",
+        finding="resources.not-found-code",
     ),
     fault(
         "tools-unknown-name-accepted",
