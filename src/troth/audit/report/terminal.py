@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan", Severity.NONE: "green"}
 _QUIET = {Verdict.ABSENT: "dim", Verdict.NOT_OBSERVABLE: "dim"}
 _NARROWEST = 40
+_SIDES = {"server": "promised by the server", "client": "asked of the client"}
 _NARROW_PATH = 28
 _LONGEST_ID = 14
 _CELL = 14
@@ -79,7 +80,7 @@ class _Layout:
 
 def _layout(width: int, grid: Grid) -> _Layout:
     """The roomiest layout in which all columns stand side by side; else as many as fit beside a narrow first column."""
-    number, path = min(grid.id_width, _LONGEST_ID), max(grid.path_width, len("capability"))
+    number, path = min(grid.id_width, _LONGEST_ID), max(grid.path_width, *map(len, _SIDES.values()))
     narrow = min(path, _NARROW_PATH)
     for layout in (_Layout(number, path, 0), _Layout(0, path, 0), _Layout(number, narrow, 0), _Layout(0, narrow, 0)):
         if _fit(width, layout) >= len(grid.columns):
@@ -154,7 +155,7 @@ class _Screen:
             self.say(Text(text, style="dim"), 1)
 
     def _block(self, grid: Grid, columns: Sequence[Column], layout: _Layout) -> Table:
-        table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=True, show_edge=False, collapse_padding=True)
+        table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=True, show_edge=False)
         numbered = layout.id > 0
         if numbered:
             table.add_column("id", width=layout.id, overflow="fold", style="dim")
@@ -163,9 +164,8 @@ class _Screen:
             table.add_column(Text(column.heading), min_width=_CELL - 2, max_width=_CELL - 2, overflow="fold")
         for side in grid.sides:
             if grid.several_sides:
-                words = "promised by the server" if side == "server" else "asked of the client"
                 lead = ("",) if numbered else ()
-                table.add_row(*lead, Text(words, style="italic"))
+                table.add_row(*lead, Text(_SIDES[side], style="italic"))
             for line in grid.lines(side):
                 cells = [self._cell(line.cells.get(column.key)) for column in columns]
                 table.add_row(*((line.id,) if numbered else ()), Text(line.path), *cells)
