@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,16 +16,14 @@ from troth.audit.report import FORMATS
 from troth.cli.output import NotWritten, deliver, screen, write
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from anyio.abc import TaskStatus
 
     from troth.audit.baseline import Entry
     from troth.audit.model import AuditReport, Severity, TargetReport
-    from troth.audit.options import Event, Options
+    from troth.audit.options import Options
     from troth.audit.targets import Place, Target
-
-    Audit = Callable[[tuple[Target, ...], Options, Callable[[Event], None]], Awaitable[tuple[TargetReport, ...]]]
 
 KEPT, FINDINGS, USAGE, UNCHECKED, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit status: promises kept; findings at or above --fail-on, or a stale baseline; wrong usage; a target that could
@@ -380,9 +377,8 @@ def _run(targets: tuple[Target, ...], options: Options, *, progress: bool) -> tu
 
     import anyio
 
+    from troth.audit.engine import audit
     from troth.cli.progress import Progress
-
-    audit: Audit = import_module("troth.audit.engine").audit
 
     caught: list[int] = []
 

@@ -54,4 +54,6 @@ def _bars() -> Bars:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    return Progress(
+        *columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
+    )

@@ -244,3 +244,15 @@ def test_one_of_several_targets_is_shown_again_alone() -> None:
         "files": "troth audit --revision 2025-11-25 -- python -m files --root '/srv/my files'",
         "web": "troth audit --revision 2025-11-25 'https://example.org/mcp?token=***'",
     }
+
+
+@pytest.mark.behaviour("AUD-A14")
+@pytest.mark.parametrize("form", ["text", "json", "jsonl", "markdown", "html", "sarif", "junit"])
+def test_every_finding_names_row_revision_and_source(form: str) -> None:
+    row = sample.row("CAP-17", Verdict.BROKEN, "Refused.")
+    part = sample.revision_report("2025-11-25", rows=(row,), findings=(), host_view=None)
+    report = msgspec.structs.replace(
+        sample.kept(), targets=(sample.target(revisions={"2025-11-25": part}, findings=()),)
+    )
+    text = render(report, form)
+    assert [word for word in ("CAP-17", "2025-11-25", row.source, "Refused.") if word not in text] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 import sample
 
@@ -72,3 +73,18 @@ def test_what_a_baseline_suppresses_is_marked_and_counted(form: str) -> None:
     places = {"files": Place("conf/mcp servers.json", 12)}
     text = render(applied.report, form, suppressed=applied.suppressed, places=places)
     compare(f"baseline.{SUFFIXES[form]}", text)
+
+
+def test_long_paths_are_folded_and_nothing_is_wider_than_the_terminal() -> None:
+    long = sample.row("XE-ema-client", sample.Verdict.UNGATED)
+    part = sample.revision_report("2026-07-28", rows=(*sample.rows("2026-07-28"), long))
+    target = sample.target(revisions={**sample.target().revisions, "2026-07-28": part})
+    report = msgspec.structs.replace(sample.one(), targets=(target, sample.target("other")))
+    for width in range(60, 200, 7):
+        assert max(len(line) for line in render(report, "text", width=width).splitlines()) <= width
+
+
+def test_five_revisions_stand_side_by_side_in_a_hundred_columns() -> None:
+    revisions = {revision: sample.revision_report(revision) for revision in (*sample.LEGACY, *sample.MODERN)}
+    report = msgspec.structs.replace(sample.one(), targets=(sample.target(revisions=revisions),))
+    assert " 2024-11-05    2025-03-26    2025-06-18    2025-11-25    2026-07-28\n" in render(report, "text")

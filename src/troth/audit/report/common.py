@@ -16,7 +16,7 @@ from troth.audit.verdicts import FINDINGS, SEVERITY_RANK, VERDICTS
 from troth.register import register
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from troth.audit.model import Frame, RevisionReport, TargetReport
     from troth.audit.targets import Place
@@ -336,6 +336,16 @@ def outcome_words(part: RevisionReport | TargetReport) -> str:
     return f"{words}: {part.reason}" if part.reason else words
 
 
-def plural(count: int, word: str) -> str:
+def plural(count: int, word: str, many: str = "") -> str:
     """``1 error``, ``2 errors``."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+    return f"{count} {word}" if count == 1 else f"{count} {many or f'{word}s'}"
+
+
+def condense(paths: Iterable[str]) -> list[str]:
+    """Capability paths without repetition; what lies below another of them is only counted there."""
+    unique = list(dict.fromkeys(paths))
+    below: dict[str, int] = {}
+    for path in sorted(unique):
+        parent = next((top for top in below if path.startswith((f"{top}.", f"{top}["))), path)
+        below[parent] = below.get(parent, -1) + 1
+    return [f"{path} (and {below[path]} in it)" if below[path] else path for path in unique if path in below]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from troth.audit.model import Outcome, Verdict
 from troth.audit.report.clean import cut
-from troth.audit.report.common import revisions_of
+from troth.audit.report.common import condense, plural, revisions_of
 from troth.register import register
 
 if TYPE_CHECKING:
@@ -30,6 +30,12 @@ MARKS: dict[Verdict, tuple[str, str]] = {
     Verdict.NOT_OBSERVABLE: ("?", "not seen"),
 }
 """The mark and the word of each verdict in a cell."""
+
+_FOLDS = {
+    Verdict.ABSENT: ("", "absent", "in every revision"),
+    Verdict.NOT_OBSERVABLE: ("client ", "not seen asked for", "in any revision"),
+}
+"""How a line of text names the capabilities that have no row: which, what of them, where."""
 
 _SHORT_NAME = 24
 
@@ -95,16 +101,20 @@ class Grid:
         return {key: Line(key[1], paths[key], cells[key]) for key in keys}
 
     @cached_property
-    def _absent(self) -> tuple[Line, ...]:
-        return tuple(
-            line
-            for line in self.all_lines.values()
-            if all(item.verdict is Verdict.ABSENT for item in line.cells.values())
-        )
+    def _folds(self) -> Mapping[Verdict, tuple[Line, ...]]:
+        """What a line of text tells better than rows: absent everywhere; never seen asking anything of its client."""
+        folds: dict[Verdict, list[Line]] = {}
+        for (side, _), line in self.all_lines.items():
+            verdicts = {item.verdict for item in line.cells.values()}
+            if verdicts == {Verdict.ABSENT}:
+                folds.setdefault(Verdict.ABSENT, []).append(line)
+            elif side == "client" and verdicts <= {Verdict.ABSENT, Verdict.NOT_OBSERVABLE}:
+                folds.setdefault(Verdict.NOT_OBSERVABLE, []).append(line)
+        return {verdict: tuple(lines) for verdict, lines in folds.items()}
 
     def lines(self, side: str) -> tuple[Line, ...]:
-        """The capabilities of one side that are not absent everywhere."""
-        hidden = {id(line) for line in self._absent}
+        """The capabilities of one side that are not folded into a line of text."""
+        hidden = {id(line) for lines in self._folds.values() for line in lines}
         return tuple(line for key, line in self.all_lines.items() if key[0] == side and id(line) not in hidden)
 
     @cached_property
@@ -123,23 +133,20 @@ class Grid:
         return max((len(line.path) for side in self.sides for line in self.lines(side)), default=10)
 
     @cached_property
-    def folded(self) -> tuple[str, ...]:
-        """One line about what is absent everywhere, if anything is."""
-        if not self._absent:
-            return ()
-        count = len(self._absent)
-        word = "capability" if count == 1 else "capabilities"
-        where = "in every revision" if len(self.asked) > 1 else "".join(f"in {revision}" for revision in self.asked)
-        return (f"{count} {word} absent {where}: {', '.join(self._absent_paths())}",)
+    def id_width(self) -> int:
+        """Characters of the longest id that is shown."""
+        return max((len(line.id) for side in self.sides for line in self.lines(side)), default=6)
 
-    def _absent_paths(self) -> list[str]:
-        """Paths absent everywhere; what lies below another of them is only counted there."""
-        paths = list(dict.fromkeys(line.path for line in self._absent))
-        below: dict[str, int] = {}
-        for path in sorted(paths):
-            parent = next((top for top in below if path.startswith((f"{top}.", f"{top}["))), path)
-            below[parent] = below.get(parent, 0) + 1
-        return [f"{path} (and {below[path] - 1} in it)" if below[path] > 1 else path for path in paths if path in below]
+    @cached_property
+    def folded(self) -> tuple[str, ...]:
+        """A line of text for each kind of capability that has no row."""
+        one = "".join(f"in {revision}" for revision in self.asked) if len(self.asked) == 1 else ""
+        texts: list[str] = []
+        for kind, lines in self._folds.items():
+            who, what, where = _FOLDS[kind]
+            count = plural(len(lines), f"{who}capability", f"{who}capabilities")
+            texts.append(f"{count} {what} {one or where}: {', '.join(condense(line.path for line in lines))}")
+        return tuple(texts)
 
     @cached_property
     def legend(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, StrictUndefined
 
 from troth.audit.model import Outcome
-from troth.audit.report.common import excerpt, merge, outcome_words, plural, revisions_of, server_line, span, to_json
+from troth.audit.report.common import condense, merge, outcome_words, plural, revisions_of, server_line, span, to_json
 from troth.audit.report.grid import MARKS, Grid
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def render(view: View) -> str:
         marks=MARKS,
         checked=Outcome.CHECKED,
         counts=[plural(count, severity.value) for severity, count in view.severities.items() if count],
-        excerpt=excerpt,
+        condense=condense,
         frame=_frame,
         outcome_words=outcome_words,
         plural=plural,

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from troth.audit.model import Outcome
-from troth.audit.report.common import excerpt, merge, outcome_words, plural, server_line
+from troth.audit.report.common import condense, excerpt, merge, outcome_words, plural, server_line
 from troth.audit.report.grid import MARKS, Grid
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _unobserved(view: View) -> list[str]:
         hints.setdefault(item.hint or item.message, []).append(item)
     lines = ["", "### Not seen", ""] if hints else []
     for hint, items in hints.items():
-        names = ", ".join(dict.fromkeys(code(item.path) for item in items))
+        names = escape(", ".join(condense(item.path for item in items)))
         lines.append(f"- {escape(hint)} ({names})")
     return lines
 

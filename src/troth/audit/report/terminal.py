@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from io import StringIO
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,17 @@ from rich.table import Table
 from rich.text import Text
 
 from troth.audit.model import Outcome, Severity, Verdict
-from troth.audit.report.common import excerpt, merge, outcome_words, plural, revisions_of, server_line, span, title
+from troth.audit.report.common import (
+    condense,
+    excerpt,
+    merge,
+    outcome_words,
+    plural,
+    revisions_of,
+    server_line,
+    span,
+    title,
+)
 from troth.audit.report.grid import MARKS, Column, Grid
 
 if TYPE_CHECKING:
@@ -24,6 +35,9 @@ if TYPE_CHECKING:
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan", Severity.NONE: "green"}
 _QUIET = {Verdict.ABSENT: "dim", Verdict.NOT_OBSERVABLE: "dim"}
 _NARROWEST = 40
+_SIDES = {"server": "promised by the server", "client": "asked of the client"}
+_NARROW_PATH = 28
+_LONGEST_ID = 14
 _CELL = 14
 """Columns of the terminal that one column of verdicts takes: the longest word, its mark, and the space between."""
 
@@ -53,6 +67,29 @@ def render(view: View) -> str:
         screen.hosts()
     screen.summary()
     return "".join(f"{text.rstrip()}\n" for text in out.getvalue().splitlines())
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How the table is laid out: characters for id (0 for none) and path, and how many columns stand side by side."""
+
+    id: int
+    path: int
+    fit: int
+
+
+def _layout(width: int, grid: Grid) -> _Layout:
+    """The roomiest layout in which all columns stand side by side; else as many as fit beside a narrow first column."""
+    number, path = min(grid.id_width, _LONGEST_ID), max(grid.path_width, *map(len, _SIDES.values()))
+    narrow = min(path, _NARROW_PATH)
+    for layout in (_Layout(number, path, 0), _Layout(0, path, 0), _Layout(number, narrow, 0), _Layout(0, narrow, 0)):
+        if _fit(width, layout) >= len(grid.columns):
+            return replace(layout, fit=len(grid.columns))
+    return _Layout(0, narrow, max(_fit(width, _Layout(0, narrow, 0)), 1))
+
+
+def _fit(width: int, layout: _Layout) -> int:
+    return (width - layout.path - 2 - (layout.id + 2 if layout.id else 0)) // _CELL
 
 
 class _Screen:
@@ -107,31 +144,28 @@ class _Screen:
         if not grid.columns:
             return
         self.heading("Capabilities")
-        width = self.console.width
-        numbered = width >= 76
-        first = min(grid.path_width, max(width - (11 if numbered else 0) - 2 * _CELL, 18)) + 2
-        fit = max((width - first - (13 if numbered else 0)) // _CELL, 1)
-        for start in range(0, len(grid.columns), fit):
+        layout = _layout(self.console.width, grid)
+        for start in range(0, len(grid.columns), layout.fit):
             if start:
                 self.say()
-            self.console.print(self._block(grid, grid.columns[start : start + fit], numbered=numbered))
+            self.console.print(self._block(grid, grid.columns[start : start + layout.fit], layout))
         for text in grid.folded:
             self.say(text, 1)
         for text in grid.legend:
             self.say(Text(text, style="dim"), 1)
 
-    def _block(self, grid: Grid, columns: Sequence[Column], *, numbered: bool) -> Table:
-        table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=True, show_edge=False, collapse_padding=True)
+    def _block(self, grid: Grid, columns: Sequence[Column], layout: _Layout) -> Table:
+        table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=True, show_edge=False)
+        numbered = layout.id > 0
         if numbered:
-            table.add_column("id", no_wrap=True, max_width=11, overflow="ellipsis", style="dim")
-        table.add_column("capability", overflow="fold")
+            table.add_column("id", width=layout.id, overflow="fold", style="dim")
+        table.add_column("capability", width=layout.path, overflow="fold")
         for column in columns:
-            table.add_column(Text(column.heading), min_width=_CELL - 2, max_width=_CELL - 1, overflow="fold")
+            table.add_column(Text(column.heading), min_width=_CELL - 2, max_width=_CELL - 2, overflow="fold")
         for side in grid.sides:
             if grid.several_sides:
-                words = "promised by the server" if side == "server" else "asked of the client"
                 lead = ("",) if numbered else ()
-                table.add_row(*lead, Text(words, style="italic"))
+                table.add_row(*lead, Text(_SIDES[side], style="italic"))
             for line in grid.lines(side):
                 cells = [self._cell(line.cells.get(column.key)) for column in columns]
                 table.add_row(*((line.id,) if numbered else ()), Text(line.path), *cells)
@@ -142,7 +176,7 @@ class _Screen:
             return Text("·", style="dim")
         mark, word = MARKS[item.verdict]
         style = "dim" if item.suppressed else _QUIET.get(item.verdict, STYLES[item.severity])
-        return Text(f"{mark} {word}{'*' if item.suppressed else ''}".strip(), style=style)
+        return Text(f"{'*' if item.suppressed else mark} {word}".strip(), style=style)
 
     def findings(self) -> None:
         faults = merge(self.view.faults)
@@ -178,7 +212,7 @@ class _Screen:
             hints.setdefault(item.hint or item.message, []).append(item)
         self.heading("Not seen: neither kept nor broken, because nothing showed it")
         for hint, items in hints.items():
-            names = list(dict.fromkeys(f"{item.path} ({item.id})" for item in items))
+            names = condense(item.path for item in items)
             revisions = [revision for revision in self.asked if any(item.revision == revision for item in items)]
             self.say(hint, 2)
             self.say(Text(f"{', '.join(names)}; {span(revisions, self.asked)}", style="dim"), 4)
