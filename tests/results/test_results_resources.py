@@ -43,7 +43,7 @@ def test_annotations_have_no_place_in_contents_of_a_revision():
         }
     noted = resource_contents(uri="x:1", text="a", annotations=notes)
     assert read_resource_result(noted)["contents"] == [{"uri": "x:1", "text": "a"}]
-    with pytest.raises(TypeError, match="annotations.priority must be a number"):
+    with pytest.raises(TypeError, match=r"annotations\.priority must be a number"):
         resource_contents(uri="x:1", text="a", annotations={"priority": "high"})
 
 
