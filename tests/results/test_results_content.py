@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlparse
 
@@ -13,7 +14,7 @@ from mcp_types import AudioContent, EmbeddedResource, ResourceLink, TextResource
 from pydantic import AnyUrl
 from results_official import NEEDS_SCHEMAS, REVISIONS, check
 
-from troth.results import content_block
+from troth.results import call_tool_result, content_block, get_prompt_result, resource_contents
 
 HEADS = {
     "image/png": b"\x89PNG\r\n\x1a\n",
@@ -64,6 +65,7 @@ def test_a_file_that_cannot_be_read_is_named():
         (b"unknown", ValueError, r"does not tell a MIME type; write image=\('image/\.\.\.', data\)"),
         (b"ID3", ValueError, "tells the MIME type audio/mpeg; write image="),
         (("image/png", "not base64!"), ValueError, "must be base64 already"),
+        (("image/png", "!!!!"), ValueError, "must be base64 already"),
         (("image/png", "abc"), ValueError, "must be base64 already"),
         (("image/png", "\u00fc"), ValueError, "must be base64 already"),
         (("image/png", 3), TypeError, "must be bytes, a Path or a base64 string, not int"),
@@ -216,6 +218,16 @@ def test_whole_blocks_pass_whether_mappings_or_models():
     assert content_block(block={"type": "hologram", "x": 1}) == {"type": "hologram", "x": 1}
 
 
+def test_annotations_of_contents_go_to_the_block():
+    notes = {"audience": ["user"]}
+    contents = resource_contents(uri="x:1", text="a", annotations=notes)
+    block = {"type": "resource", "resource": {"uri": "x:1", "text": "a"}, "annotations": notes}
+
+    assert content_block(resource=contents) == block
+    assert content_block({"type": "resource", "resource": contents}) == block
+    assert content_block(resource={"resource": contents, "annotations": {}})["annotations"] == {}
+
+
 def test_members_of_no_revision_stay():
     assert content_block({"type": "text", "text": "a", "x-mine": [1]}, revision=REVISIONS[0]) == {
         "type": "text",
@@ -277,6 +289,25 @@ def test_any_input_gives_a_valid_block_or_an_error_with_a_sentence(part, revisio
         if block["type"] in ("text", "image", "audio", "resource", "resource_link"):
             definition = {"resource": "EmbeddedResource"}.get(block["type"], block["type"].title() + "Content")
             check(block, {"Resource_LinkContent": "ResourceLink"}.get(definition, definition), revision)
+
+
+@given(
+    parts=st.lists(
+        anything | st.tuples(kinds | st.sampled_from(["data", "_data", "error", "user"]), anything), max_size=3
+    ),
+    revision=st.sampled_from([None, *REVISIONS]),
+    builder=st.sampled_from([call_tool_result, get_prompt_result]),
+)
+def test_any_parts_give_a_result_that_json_can_write_or_an_error_with_a_sentence(parts, revision, builder):
+    try:
+        result, refusal = builder(*parts, revision=revision), None
+    except Exception as error:
+        result, refusal = None, error
+    if result is None:
+        assert type(refusal) in (TypeError, ValueError)
+        assert len(str(refusal).split()) > 3
+    else:
+        assert json.loads(json.dumps(result, allow_nan=False)) == result
 
 
 @NEEDS_SCHEMAS

@@ -8,6 +8,7 @@ import mcp_types
 import pytest
 from results_official import NEEDS_SCHEMAS, REVISIONS, check
 
+from troth.capabilities import Facts, build, read_server
 from troth.results import discover_result, initialize_result, server_info
 
 FULL = {
@@ -164,14 +165,14 @@ def test_discover_promises_nothing_unasked():
     }
 
 
-class Read:
-    def __init__(self) -> None:
-        self.effective = {"tools": {}}
+READ = read_server({"tools": {}, "prompts": None, "extensions": {}}, "2025-11-25")
+BUILT = build(Facts(tools=True), revision="2025-11-25")
 
 
 @pytest.mark.parametrize("builder", [initialize_result, discover_result])
-def test_capabilities_that_were_read_count_as_far_as_they_are_in_force(builder):
-    assert builder(server_info={"name": "n", "version": "1"}, capabilities=Read())["capabilities"] == {"tools": {}}
+@pytest.mark.parametrize("value", [READ, BUILT])
+def test_capabilities_that_were_read_or_built_are_declared_as_far_as_they_are_in_force(builder, value):
+    assert builder(server_info={"name": "n", "version": "1"}, capabilities=value)["capabilities"] == {"tools": {}}
 
 
 @pytest.mark.parametrize("builder", [initialize_result, discover_result])

@@ -12,6 +12,7 @@ import fastmcp
 import mcp_types
 import pytest
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.resources import TextResource
 from msgspec import Meta
 from pydantic import BaseModel, Field
 from results_official import NEEDS_SCHEMAS, REVISIONS, check
@@ -241,6 +242,14 @@ def test_components_registered_with_the_sdk_are_items(revision):
     assert prompts["prompts"][0]["arguments"][0]["name"] == "topic"
     assert (resources["resources"][0]["name"], resources["resources"][0]["uri"]) == ("one", "x:1")
     assert templates["resourceTemplates"][0]["uriTemplate"] == "x:{a}"
+
+
+def test_a_registered_resource_shows_no_more_than_its_description():
+    resource = TextResource(uri="x:1", name="one", text="secret", meta={"m": 1})
+
+    assert list_resources_result([resource])["resources"] == [
+        {"_meta": {"m": 1}, "mimeType": "text/plain", "name": "one", "uri": "x:1"}
+    ]
 
 
 @NEEDS_SCHEMAS

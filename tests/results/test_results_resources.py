@@ -32,6 +32,21 @@ def test_text_and_binary_contents_are_told_apart():
     assert resource_contents(uri="x:1", text="") == {"uri": "x:1", "text": ""}
 
 
+def test_annotations_have_no_place_in_contents_of_a_revision():
+    notes = {"priority": 1}
+
+    assert resource_contents(uri="x:1", text="a", annotations=notes)["annotations"] == notes
+    for revision in REVISIONS:
+        assert resource_contents(uri="x:1", text="a", annotations=notes, revision=revision) == {
+            "uri": "x:1",
+            "text": "a",
+        }
+    noted = resource_contents(uri="x:1", text="a", annotations=notes)
+    assert read_resource_result(noted)["contents"] == [{"uri": "x:1", "text": "a"}]
+    with pytest.raises(TypeError, match=r"annotations\.priority must be a number"):
+        resource_contents(uri="x:1", text="a", annotations={"priority": "high"})
+
+
 def test_files_are_read_as_text_or_bytes(tmp_path):
     path = tmp_path / "a.toml"
     path.write_text("é = 1", "utf-8")

@@ -179,14 +179,13 @@ def _media(kind: str, definition: str, value: object, where: str) -> Object:
 
 def _resource(value: object, where: str) -> Object:
     """Contents alone, with the block's annotations among them, or a block with ``resource`` inside."""
-    raw = dict(members(value, where))
-    if "resource" in raw:
-        inner = contents(raw.pop("resource"), f"{where}.resource")
-        outer = {name: member for name, member in raw.items() if name != "type"}
+    raw = members(value, where)
+    if "resource" not in raw:
+        raw = {"resource": raw}
+        inner, notes = contents(raw["resource"], where)
     else:
-        outer = {name: raw.pop(name) for name in ("annotations",) if name in raw}
-        inner = contents(raw, where)
-    return {"type": "resource", **shaped({**outer, "resource": inner}, "EmbeddedResource", where)}
+        inner, notes = contents(raw["resource"], f"{where}.resource")
+    return {"type": "resource", **_untyped(shaped({**notes, **raw, "resource": inner}, "EmbeddedResource", where))}
 
 
 def _link(value: object, where: str) -> Object:

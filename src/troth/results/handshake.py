@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
+from troth.capabilities import Built, Capabilities
 from troth.register import Era, register
 from troth.results.resources import CacheScope, cache_hints
 from troth.results.shapes import members, shaped
@@ -70,8 +71,9 @@ def initialize_result(
 
     Args:
         server_info: From ``server_info``, or a mapping or model with ``name`` and ``version``.
-        capabilities: What is declared: a mapping, a model, or a value of ``troth.capabilities``. Capabilities that the
-            revision does not define are left out; None declares nothing.
+        capabilities: What is declared: a mapping, a model, what ``troth.capabilities.build`` built, or what was read
+            from a peer, as far as it is in force. Capabilities that the revision does not define are left out; None
+            declares nothing.
         instructions: How to use the server, for the model.
         meta: ``_meta`` of the result.
         revision: The negotiated protocol revision; None means the newest with a handshake.
@@ -148,7 +150,12 @@ def _icons(icons: object) -> list[object]:
 
 
 def _declared(capabilities: object, instructions: object, where: str) -> Object:
-    declared = plain(getattr(capabilities, "effective", capabilities), f"{where}: capabilities")
+    raw = capabilities
+    if isinstance(raw, Built):
+        raw = raw.capabilities
+    elif isinstance(raw, Capabilities):
+        raw = raw.effective
+    declared = plain(raw, f"{where}: capabilities")
     if declared is None:
         declared = {}
     if not isinstance(declared, dict):

@@ -26,6 +26,9 @@ _OWN_FORM: Final[Mapping[str, str]] = {
 }
 """The method by which a component of FastMCP hands out its model of the SDK."""
 
+_SDK_TYPES: Final = ("mcp_types", "mcp.types")
+"""Modules whose models are in the protocol's form; registered components of the SDK are models of another form."""
+
 _ATTRIBUTES: Final[Mapping[str, tuple[str, ...]]] = {
     "_meta": ("meta",),
     "inputSchema": ("inputSchema", "input_schema", "parameters"),
@@ -203,7 +206,7 @@ def _raw(definition: str, value: object, where: str) -> Mapping[str, object]:
     own_form = getattr(value, _OWN_FORM[definition], None)
     if callable(own_form):
         return _dumped(own_form())
-    if is_model(value) and type(value).__module__.split(".")[0] in ("mcp_types", "mcp") and not hasattr(value, "fn"):
+    if is_model(value) and type(value).__module__.startswith(_SDK_TYPES):
         return _dumped(value)
     found = {name: _attribute(value, name) for name in sorted(KNOWN[definition])}
     missing = [name for name in REQUIRED[definition] if found.get(name) is None]

@@ -23,6 +23,7 @@ def resource_contents(
     text: str | PurePath | None = None,
     blob: Data | None = None,
     mime_type: str | None = None,
+    annotations: Mapping[str, object] | None = None,
     meta: Mapping[str, object] | None = None,
     _meta: Mapping[str, object] | None = None,
     revision: str | None = None,
@@ -34,6 +35,8 @@ def resource_contents(
         text: Text, or the path of a UTF-8 file. Either this or ``blob``.
         blob: Bytes, the path of a file, or a string that is base64 already.
         mime_type: Told from the address or the first bytes if it is not given; left out where that tells nothing.
+        annotations: For ``content_block(resource=...)``, which puts them on the block. No revision has a place for
+            them in contents, so naming one leaves them out, and so does ``read_resource_result``.
         meta: The contents' ``_meta``; ``_meta=`` means the same.
         revision: The protocol revision in force; None keeps every member.
 
@@ -45,8 +48,9 @@ def resource_contents(
         ValueError: No ``uri``, no body, two bodies, or a body that cannot be carried.
     """
     known_revision(revision)
-    raw = _given(uri=uri, text=text, blob=blob, mimeType=mime_type, meta=meta, _meta=_meta)
-    return finish(contents(raw, "resource_contents"), "ResourceContents", revision)
+    raw = _given(uri=uri, text=text, blob=blob, mimeType=mime_type, annotations=annotations, meta=meta, _meta=_meta)
+    new, notes = contents(raw, "resource_contents")
+    return {**finish(new, "ResourceContents", revision), **(notes if revision is None else {})}
 
 
 def read_resource_result(
@@ -95,21 +99,25 @@ def read_resource_result(
     where = "read_resource_result"
     if items:
         several = items[0] if len(items) == 1 and is_array(items[0]) else items
-        bodies = [contents(item, f"{where}: contents[{index}]") for index, item in enumerate(several)]
+        bodies = [contents(item, f"{where}: contents[{index}]")[0] for index, item in enumerate(several)]
         result = {**shaped(metas, "ReadResourceResult", where), "contents": bodies}
     else:
-        result = {"contents": [contents({**keywords, **metas}, where)]}
+        result = {"contents": [contents({**keywords, **metas}, where)[0]]}
     return finish({**result, **cache_hints(ttl_ms, cache_scope, where)}, "ReadResourceResult", revision)
 
 
-def contents(value: object, where: str) -> Object:
-    """Checked contents of a resource, with the MIME type told where it is not given.
+def contents(value: object, where: str) -> tuple[Object, Object]:
+    """Checked contents of a resource, with the MIME type told where it is not given; and its annotations, apart.
 
     Raises:
         TypeError: No object, or a value of a wrong type.
         ValueError: No ``uri``, no body, two bodies, or a body that cannot be carried.
     """
     raw = renamed(value, "BlobResourceContents", where)
+    annotations = raw.pop("annotations", None)
+    notes: Object = {}
+    if annotations is not None:
+        notes["annotations"] = shaped(annotations, "Annotations", f"{where}.annotations")
     bodies = [name for name in ("text", "blob") if raw.get(name) is not None]
     if "uri" not in raw:
         raise ValueError(f"{where} needs 'uri', which is missing")
@@ -121,7 +129,7 @@ def contents(value: object, where: str) -> Object:
     definition = "TextResourceContents" if bodies == ["text"] else "BlobResourceContents"
     new = shaped(raw, definition, where)
     found = guess(new["uri"], new.get("blob", ""))
-    return new if "mimeType" in new or found is None else {**new, "mimeType": found}
+    return (new if "mimeType" in new or found is None else {**new, "mimeType": found}), notes
 
 
 def cache_hints(ttl_ms: object, cache_scope: object, where: str) -> Object:
