@@ -26,6 +26,7 @@ class Summary:
     def __init__(self, capture: dict[str, Any], *, http: bool = False, called: bool = False) -> None:
         self.capture = capture
         self.called = called
+        self.http = http
         no_stream = (capture.get("http_status") or {}).get("GET") == 405 and not capture.get("session")
         self.undeliverable = http and no_stream
         """Nothing of the server's own can reach the client: no stream to it, and no session to open one in."""
@@ -172,7 +173,8 @@ def list_changed(summary: Summary, family: str) -> frozenset[str]:
         return one(BROKEN)
     if freely:
         return one(KEPT)
-    return one(UNSEEN, KEPT) if by_calls else one(UNSEEN)
+    # What is sent before the stream for it is open is lost, so that one client sees it and another does not.
+    return one(UNSEEN, KEPT) if by_calls or summary.http else one(UNSEEN)
 
 
 def subscribe(summary: Summary) -> frozenset[str]:

@@ -75,13 +75,20 @@ AUDITS = [
 ]
 
 
-def digest(report: TargetReport) -> dict[str, Any]:
+SEEN_OR_LOST = ("kept", "not-observable")
+RACES = {("everything", "http"): ("CAP-20",)}
+"""Rows that depend on when a stream is opened: this server announces its tools at once, and what comes before the
+stream is there is lost. Their goldens say so."""
+
+
+def digest(name: str, way: str, report: TargetReport) -> dict[str, Any]:
     """What a golden keeps: what was negotiated, every verdict but absent, and the findings."""
     rows: dict[str, dict[str, str]] = {}
     for revision, one in report.revisions.items():
         for row in one.rows:
+            race = row.id in RACES.get((name, way), ()) and row.verdict in SEEN_OR_LOST
             if row.verdict != ABSENT:
-                rows.setdefault(row.id, {})[revision] = row.verdict.value
+                rows.setdefault(row.id, {})[revision] = "|".join(SEEN_OR_LOST) if race else row.verdict.value
     findings = {revision: sorted({found.code for found in one.findings}) for revision, one in report.revisions.items()}
     return {
         "negotiated": {revision: one.negotiated for revision, one in report.revisions.items()},
@@ -98,7 +105,7 @@ def test_the_audit_of_a_real_server_says_what_it_said(name: str, way: str) -> No
     demand(name)
     report = WAYS[way]()[name]
     assert report.outcome is Outcome.CHECKED, report.reason
-    got = digest(report)
+    got = digest(name, way, report)
     golden = GOLDENS / f"{name}.{way}.json"
     if os.environ.get("UPDATE_GOLDENS"):
         golden.write_text(json.dumps(got, indent=1) + "\n", "utf-8")
@@ -119,7 +126,8 @@ def test_a_golden_is_right_by_the_capture_of_the_same_server(name: str, way: str
     right = expected(capture, http=way == "http")
     assert golden["negotiated"][revision] == capture["negotiated"]
     for row, choice in (right or {}).items():
-        assert (row, golden["verdicts"].get(row, {}).get(revision, ABSENT)) in [(row, one) for one in choice]
+        said = set(golden["verdicts"].get(row, {}).get(revision, ABSENT).split("|"))
+        assert said <= choice, f"{row} is {said}, and {set(choice)} is right"
 
 
 def test_every_golden_belongs_to_an_audit() -> None:
