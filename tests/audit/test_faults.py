@@ -32,7 +32,7 @@ HARMLESS = {"out-of-order"}
 
 
 def command(fault: Fault) -> list[str]:
-    return [sys.executable, "-m", "troth.testing", "server", "--break", fault.name, "--variant", fault.variant]
+    return [sys.executable, "-m", "troth.testing", "server", "--break", fault.name]
 
 
 def revisions(fault: Fault) -> tuple[str, ...]:

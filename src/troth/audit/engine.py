@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -299,7 +300,7 @@ async def _conversation(
         await protocol.counter_offer(ctx)
     for text, probe in PROBES:
         run.event(revision, text)
-        await probe(ctx)
+        await _guarded(ctx, text, probe)
     view = await hostview.view(ctx, run.options.profile) if run.options.profile is not None else None
     if ctx.none is not None:
         await protocol.ended(ctx, ctx.none)
@@ -316,6 +317,17 @@ async def _conversation(
         host_view=view,
     )
     return report, _server_info(reply.result)
+
+
+async def _guarded(ctx: Context, text: str, probe: Callable[[Context], Awaitable[None]]) -> None:
+    """Runs a probe. A fault of the audit itself costs that probe's verdicts, is said, and costs nothing else."""
+    try:
+        await probe(ctx)
+    except Exception as error:
+        if os.environ.get("TROTH_DEBUG"):
+            raise
+        message = f"The audit itself failed in the probe {text!r}: {type(error).__name__}: {error}"[:300]
+        ctx.finding("audit.fault", message, hint="Please report this; TROTH_DEBUG=1 shows where it happened.")
 
 
 def _server_info(result: object) -> Any:

@@ -39,6 +39,7 @@ RANK = {verdict: rank for rank, verdict in enumerate(VERDICTS)}
 SEVERITY_RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 FINDINGS: dict[str, Meaning] = {
+    "audit.fault": Meaning(Severity.ERROR, "The audit itself failed; what it would have judged is not judged."),
     "cache.public-varies": Meaning(
         Severity.ERROR, "A list that depends on the client's capabilities is offered to shared caches."
     ),

@@ -94,13 +94,14 @@ def _of_calls(calls: Iterable[Called], declared: Mapping[str, Any]) -> Iterator[
 
 def _askers(ctx: Context) -> Askers:
     """Tools that asked something when they were called with everything declared, with the rows that they needed."""
+    ready = callable_tools(ctx)
     asked = [ask for session in ctx.sessions for ask in session.asks]
     found: Askers = {}
     for called in ctx.calls:
         sent, last = called.reply.frames[0].at, called.reply.frames[-1].at
         rows = {row for method, params, _ in called.asks for row in needs(method, params)}
         rows |= {row for ask in asked if sent <= ask.frame.at <= last for row in needs(ask.method, ask.params)}
-        if rows:
+        if rows and called.name in ready:
             found[called.name] = tuple(sorted(rows))
     return found
 

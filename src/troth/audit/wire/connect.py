@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -86,6 +87,11 @@ def _link(target: Target, limits: Limits) -> Any:
         from troth.audit.wire import stdio
 
         return stdio.open_link(target.command, env=target.env, cwd=target.cwd, limits=limits)
+    if urlsplit(target.url).path.endswith("/sse"):
+        # By custom the address of the HTTP+SSE transport of 2024-11-05.
+        from troth.audit.wire import legacy_sse
+
+        return legacy_sse.open_link(target.url, headers=target.headers, limits=limits)
     from troth.audit.wire import http
 
     return http.open_link(target.url, headers=target.headers, limits=limits)

@@ -308,7 +308,7 @@ class Session:
                 self.session_id = incoming.headers["mcp-session-id"]
         if incoming.problem or incoming.value is None:
             self._trouble(incoming)
-        else:
+        if incoming.value is not None:
             frame = self._record(Direction.RECEIVED, incoming.value, incoming.channel, incoming.status)
             self._dispatch(incoming, frame)
         if len(self.frames) > self.limits.frames:
