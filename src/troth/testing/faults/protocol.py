@@ -209,7 +209,7 @@ FAULTS: tuple[Fault, ...] = (
         LEGACY[-1:],
         "Refuses initialize with an unknown version with -32022, where it must offer one of its own.",
         Twist(instead=_refuse_version),
-        finding="negotiation.malformed",
+        finding="negotiation.unknown-version",
     ),
     fault(
         "unsupported-version-without-data",
