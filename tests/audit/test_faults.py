@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 LIMITS = Limits(start=30, method=2.5, settle=0.3, stop=1)
-JOBS = 8
+JOBS = 16
 HARMLESS = {"out-of-order"}
 """Faults that are none: allowed behaviour that a careless client trips over."""
+PAIRED = {"stdio-http-differ"}
+"""Faults that show only beside the same server on the other transport."""
 
 
 def command(fault: Fault) -> list[str]:
@@ -44,11 +46,11 @@ def revisions(fault: Fault) -> tuple[str, ...]:
     return tuple(name for names in newest for name in names)
 
 
-def serve(stack: ExitStack, fault: Fault) -> HttpTarget:
-    process = stack.enter_context(Popen([*command(fault), "--transport", "http"], stderr=PIPE, text=True))
+def serve(stack: ExitStack, name: str, words: list[str]) -> HttpTarget:
+    process = stack.enter_context(Popen([*words, "--transport", "http"], stderr=PIPE, text=True))
     stack.callback(process.kill)
     assert process.stderr is not None
-    return HttpTarget(name=fault.name, url=process.stderr.readline().split()[1], headers={})
+    return HttpTarget(name=name, url=process.stderr.readline().split()[1], headers={})
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,11 @@ def reports() -> Mapping[str, TargetReport]:
         async with limiter:
             with ExitStack() as stack:
                 http = fault.transport == "http"
-                target = serve(stack, fault) if http else StdioTarget(name=fault.name, command=tuple(command(fault)))
+                target = (
+                    serve(stack, fault.name, command(fault))
+                    if http
+                    else StdioTarget(name=fault.name, command=tuple(command(fault)))
+                )
                 options = Options(
                     revisions=revisions(fault),
                     change_tool=fault.provoke or None,
@@ -90,7 +96,7 @@ def verdicts(report: TargetReport, row: str) -> Iterator[Verdict]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", [name for name in FAULTS if name not in HARMLESS])
+@pytest.mark.parametrize("name", [name for name in FAULTS if name not in HARMLESS | PAIRED])
 def test_the_audit_finds_the_fault(name: str, reports: Mapping[str, TargetReport]) -> None:
     fault, report = FAULTS[name], reports[name]
     if fault.verdict:
@@ -113,6 +119,20 @@ def test_every_verdict_has_its_proof(name: str, reports: Mapping[str, TargetRepo
     accused = [row for row in rows if row.verdict not in (Verdict.KEPT, Verdict.ABSENT, Verdict.NOT_OBSERVABLE)]
     unproven: list[Any] = [row.id for row in accused if not row.evidence]
     assert unproven == []
+
+
+@pytest.mark.behaviour("AUD-A9")
+def test_two_transports_of_one_server_are_compared() -> None:
+    words = command(FAULTS["stdio-http-differ"])
+    options = Options(revisions=("2025-11-25",), limits=LIMITS)
+
+    async def run(words: list[str]) -> TargetReport:
+        with ExitStack() as stack:
+            stdio = StdioTarget(name="stdio", command=tuple(words))
+            return (await audit([stdio, serve(stack, "http", words)], options, lambda _: None))[1]
+
+    assert "declaration.transports-differ" in codes(anyio.run(run, words))
+    assert "declaration.transports-differ" not in codes(anyio.run(run, words[:4]))
 
 
 @pytest.fixture(scope="module")

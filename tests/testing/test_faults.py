@@ -646,7 +646,6 @@ CHECKS: dict[str, Callable[[Host], None]] = {
     "accepts-1900": check_1900,
     "unsupported-version-without-data": check_no_versions,
     "missing-meta-accepted": check_no_meta,
-    "answers-before-initialize": check_no_session,
     "result-type-missing": _lacks("tools/list", {}, "resultType"),
     "cache-members-missing": _lacks("tools/list", {}, "ttlMs", "cacheScope"),
     "result-members-of-other-revisions": check_modern_members,

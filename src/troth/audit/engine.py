@@ -93,6 +93,8 @@ class _Run:
     answered: anyio.Event = field(default_factory=anyio.Event)
     """Set when a legacy handshake was answered: the target has started."""
     took: float = 0.0
+    handshake: tuple[Outcome, str] | None = None
+    """What became of a legacy handshake that was made for its own sake."""
     sessions: list[Session] = field(default_factory=list["Session"])
     starting: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(AT_ONCE))
 
@@ -166,6 +168,8 @@ async def _target(run: _Run) -> TargetReport:
             tasks.start_soon(one, revision)
     reports = {revision: results[revision] for revision in revisions}
     outcome, reason = _outcome(reports)
+    if outcome is Outcome.UNREACHABLE and run.handshake is not None and run.handshake[0] is Outcome.DID_NOT_START:
+        outcome, reason = run.handshake
     return TargetReport(
         name=run.target.name,
         transport=run.target.transport,
@@ -200,6 +204,7 @@ async def _pace(run: _Run) -> None:
             return
         await open_session(session)
         _note_start(run, session)
+        run.handshake = _judged(session, era.judge_initialize)
 
 
 def _note_start(run: _Run, session: Session) -> None:
@@ -251,23 +256,27 @@ async def _open(run: _Run, full: Session, none: Session | None) -> None:
         tasks.cancel_scope.cancel()
 
 
+def _judged(session: Session, judge: Callable[[Reply], tuple[Outcome, str]]) -> tuple[Outcome, str]:
+    """What the opening says, with the server's own last words where it did not start."""
+    reply = cast("Reply", session.opening)
+    outcome, reason = judge(reply)
+    if outcome is Outcome.CHECKED and session.negotiated is None:
+        said = mapping(reply.result).get("protocolVersion")
+        return Outcome.NOT_SERVED, f"`initialize` answers with protocol version {str(said)[:40]!r}"
+    tail = session.link.stderr.strip()
+    if tail and outcome is Outcome.DID_NOT_START:
+        return outcome, f"{reason}. Its standard error ends: {tail[-600:]}"
+    return outcome, reason
+
+
 async def _conversation(
     run: _Run, stack: AsyncExitStack, revision: str, full: Session, none: Session | None
 ) -> tuple[RevisionReport, Any]:
     reply = cast("Reply", full.opening)
     legacy = full.era is Era.LEGACY
-    outcome, reason = (era.judge_initialize if legacy else era.judge)(reply)
-    if outcome is Outcome.CHECKED and full.negotiated is None:
-        said = mapping(reply.result).get("protocolVersion")
-        outcome, reason = Outcome.NOT_SERVED, f"`initialize` answers with protocol version {str(said)[:40]!r}"
+    outcome, reason = _judged(full, era.judge_initialize if legacy else era.judge)
     if outcome is not Outcome.CHECKED:
-        tail = full.link.stderr.strip()
-        why = (
-            f"{reason}. Its standard error ends: {tail[-600:]}"
-            if tail and outcome is not Outcome.NOT_SERVED
-            else reason
-        )
-        return _unchecked(outcome, why, 0.0, protocol.unopened(full, reply)), None
+        return _unchecked(outcome, reason, 0.0, protocol.unopened(full, reply)), None
     if none is not None and (none.opening is None or not none.opening.ok):
         none = None
     in_force = cast("str", full.negotiated)

@@ -43,11 +43,16 @@ def family(leader: int) -> frozenset[Member]:
     return frozenset(stat.member for stat in stats if stat.member.pid in found - {leader})
 
 
+def living() -> frozenset[Member]:
+    """Every process that lives now."""
+    return frozenset(stat.member for stat in _stats())
+
+
 def kill(members: frozenset[Member]) -> int:
     """Sends SIGKILL to those that still live, and tells how many they were."""
     if not members:
         return 0
-    alive = {stat.member for stat in _stats()} & members
+    alive = living() & members
     for member in alive:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(member.pid, signal.SIGKILL)

@@ -23,7 +23,7 @@ import anyio
 import anyio.lowlevel
 
 from troth.audit.wire.decode import Lines, excerpt, message, printable
-from troth.audit.wire.family import family, kill
+from troth.audit.wire.family import family, kill, living
 from troth.audit.wire.scope import task_group
 from troth.audit.wire.start import start
 from troth.audit.wire.types import Incoming, Limits
@@ -181,8 +181,11 @@ class StdioLink:
             ended = name
         self.ended_by = self.ended_by or ended
         await self._gone(KILLED)
-        self._signal(signal.SIGKILL)
+        with anyio.move_on_after(GRACE):
+            while relatives & living():
+                await anyio.sleep(POLL)
         self.left_behind = kill(relatives)
+        self._signal(signal.SIGKILL)
         self._dead = self._dead or self._exit_words() or "closed"
         self._died.set()
 

@@ -86,6 +86,7 @@ FAULTS: tuple[Fault, ...] = (
         "Answers tasks/get of an unknown task with -32601.",
         Twist(instead=lambda script, call: refuse("tasks/get")(script, call) if _absent(script, call) else None),
         verdict="wrong-code",
+        provoke="slow",
     ),
     fault(
         "tasks-list-refused",

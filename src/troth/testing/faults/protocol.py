@@ -184,7 +184,7 @@ FAULTS: tuple[Fault, ...] = (
         revisions=MODERN,
         description="Refuses server/discover with a code that says nothing of eras.",
         make=lambda code: Twist(instead=refuse("server/discover", code=int(code))),
-        finding="era.discover-refused",
+        finding="not-served",
         value="-32602",
     ),
     fault(
@@ -226,14 +226,6 @@ FAULTS: tuple[Fault, ...] = (
         "Answers a request whose _meta lacks the client capabilities or the version.",
         lax("meta"),
         finding="modern.meta-not-required",
-    ),
-    fault(
-        "answers-before-initialize",
-        "",
-        LEGACY,
-        "Answers requests outside of any session.",
-        lax("initialize"),
-        finding="session.not-required",
     ),
     fault(
         "result-type-missing",
