@@ -311,6 +311,8 @@ async def _conversation(
         run.event(revision, text)
         await _guarded(ctx, text, probe)
     view = await hostview.view(ctx, run.options.profile) if run.options.profile is not None else None
+    if ctx.listen is not None and ctx.listen.acknowledged is not None:
+        await ctx.full.close_listen(ctx.listen)
     if ctx.none is not None:
         await protocol.ended(ctx, ctx.none)
     protocol.closing(ctx, *ctx.sessions, *([ctx.none] if ctx.none is not None else []))
