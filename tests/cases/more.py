@@ -1,7 +1,8 @@
 """Further cases of the same format as the public ones: other rows, revisions and kinds of fault.
 
 ``expect`` names verdicts by row (several, if more than one is right, are joined by ``|``), the ``era`` that is decided,
-``findings`` that must be among those reported, and ``clean``: that nothing at all is held against the server.
+``findings`` that must be among those reported, ``clean``: that nothing at all is held against the server, the
+``outcome`` of an audit that cannot be made, and a word of its ``reason``.
 """
 
 from __future__ import annotations
@@ -390,7 +391,8 @@ LEAKED: list[Case] = [
     ("sampling-by-server-modern", MODERN, {"sampling": {}, "tools": {}}, {}, {"CAP-04": "leaked"}),
     ("prompts-subscribe", NOV25, {"prompts": {"subscribe": True}}, {}, {"CAP-14": "leaked"}),
     ("resources-templates", MAR25, {"resources": {"templates": True}}, {}, {"CAP-16": "leaked"}),
-    ("logging-level", NOV25, {"logging": {"level": "info"}, "tools": {}}, {}, {"CAP-12": "leaked"}),
+    ("list-changed-misspelt", NOV25, {"tools": {"list_changed": True}}, {}, {"CAP-19": "leaked", "CAP-20": "absent"}),
+    ("prompts-list-modern", MODERN, {"prompts": {"list": True}}, {}, {"CAP-14": "leaked"}),
 ]
 
 CHANGES: list[Case] = [
@@ -530,6 +532,31 @@ GATES: list[Case] = [
         {"tools": {}},
         {"tools/call": {"error": [-32021, "Missing capability"]}},
         {"findings": ["modern.required-capabilities"]},
+    ),
+]
+
+LISTS: list[Case] = [
+    (
+        "shared-cache-varies",
+        MODERN,
+        {"tools": {}},
+        {"hide_without": "sampling", "cache": "public"},
+        {"findings": ["cache.public-varies"]},
+    ),
+    ("private-cache-varies", MODERN, {"tools": {}}, {"hide_without": "sampling"}, {"CAP-19": "kept", "clean": True}),
+    ("list-varies-legacy", NOV25, {"tools": {}}, {"hide_without": "sampling"}, {"CAP-19": "kept", "clean": True}),
+    ("connections-differ", MODERN, {"tools": {}}, {"by_process": True}, {"findings": ["cache.varies-by-connection"]}),
+]
+
+STARTS: list[Case] = [
+    ("exits", NOV25, {}, {"exit": "no module named nothing"}, {"outcome": "did-not-start", "reason": "nothing"}),
+    ("exits-modern", MODERN, {}, {"exit": "needs a token"}, {"outcome": "did-not-start", "reason": "token"}),
+    (
+        "says-nothing",
+        JUN25,
+        {},
+        {"initialize": "drop", "server/discover": "drop"},
+        {"outcome": "did-not-start|unreachable"},
     ),
 ]
 
@@ -696,6 +723,8 @@ CASES: list[dict[str, Any]] = [
         TASKS,
         LOGS,
         GATES,
+        LISTS,
+        STARTS,
         ERAS,
         PROTOCOL,
         HONEST,

@@ -24,7 +24,6 @@ PUBLIC: list[dict[str, Any]] = (
     if SHARED.is_dir()
     else []
 )
-NOT_ROWS = {"era", "findings", "negotiated", "clean"}
 FINDINGS_OF_TEXTS = {
     "modern, discover result malformed": "era.discover-malformed",
     "finding: differs between eras": "declaration.eras-differ",
@@ -69,7 +68,12 @@ def row_id(row: str, case: dict[str, Any]) -> str:
 
 def failures(case: dict[str, Any], report: TargetReport) -> list[str]:
     """Where a report is not what the case expects."""
+    if "outcome" in case["expect"]:
+        said = (report.outcome.value in case["expect"]["outcome"].split("|"), case["expect"].get("reason", ""))
+        return [] if said[0] and said[1] in report.reason else [f"{report.outcome.value}: {report.reason}"]
     revision = report.revisions[case["rev"]]
+    if report.outcome is not Outcome.CHECKED:
+        return [f"{report.outcome.value}: {report.reason}"]
     got, found, wrong = verdicts(revision), codes(report, revision), []
     for key, right in case["expect"].items():
         if key == "era":
@@ -94,15 +98,11 @@ def failures(case: dict[str, Any], report: TargetReport) -> list[str]:
 @pytest.mark.skipif(not PUBLIC, reason="the public cases are not beside this repository")
 @pytest.mark.parametrize("case", PUBLIC, ids=lambda case: case["id"])
 def test_a_public_fault_report_gets_its_verdict(case: dict[str, Any]) -> None:
-    report = reports(True)[case["id"]]
-    assert report.outcome is Outcome.CHECKED, report.reason
-    wrong = failures(case, report)
+    wrong = failures(case, reports(True)[case["id"]])
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_a_fault_of_the_same_kinds_gets_its_verdict(case: dict[str, Any]) -> None:
-    report = reports(False)[case["id"]]
-    assert report.outcome is Outcome.CHECKED, report.reason
-    wrong = failures(case, report)
+    wrong = failures(case, reports(False)[case["id"]])
     assert not wrong, "\n".join(wrong)
