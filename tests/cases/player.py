@@ -5,7 +5,8 @@ A case says what a server declares (``declare``) and how it behaves (``behave``)
 
 ==========================  ===========================================================================================
 a method                    ``{"error": [code, text]}``, ``{"result": ...}``, ``{"http": status, "body": text}`` (a
-                            refusal of a transport, here an error -32603), ``{"raw": message}``, ``"drop"``, ``"die"``
+                            refusal of a transport, here an error -32603), ``{"raw": message}``, ``{"text": line}``
+                            (``$id`` stands for the id of the request), ``"drop"``, ``"die"``
 ``unknown``                 the same for every method that is not declared
 ``emit_on_call``            notifications sent during every tools/call
 ``emit_on_start``           notifications sent after ``notifications/initialized``
@@ -276,7 +277,11 @@ class Player:
         if told == "die":
             sys.exit(3)
         if isinstance(told, dict) and "raw" in told:
-            self.out(told["raw"])
+            self.out({**told["raw"], "id": request} if told["raw"].get("id") == "$id" else told["raw"])
+            return
+        if isinstance(told, dict) and "text" in told:
+            sys.stdout.write(told["text"].replace("$id", json.dumps(request)) + "\n")
+            sys.stdout.flush()
             return
         try:
             if isinstance(told, dict) and "error" in told:
