@@ -18,19 +18,20 @@ from audits import run
 from expectations import ABSENT, expected
 from fleet import FLEET, OVER_HTTP, TOUCHED, Server
 
-from troth.audit.model import Outcome
+from troth.audit.model import Outcome, Severity
 from troth.audit.wire.types import Limits
 from troth.register import register
 
 if TYPE_CHECKING:
-    from troth.audit.model import TargetReport
+    from troth.audit.model import Finding, TargetReport
 
 HERE = Path(__file__).parent
 GOLDENS = HERE / "goldens"
 CAPTURES = HERE.parents[2] / "shared" / "captures" / "servers"
 REVISIONS = register().revisions
 NEWEST = REVISIONS[-2:]
-LIMITS = Limits(start=60, method=10, settle=0.3, stop=3)
+# Generous: one of these servers has a tool that takes 10 s, and the machine may be busy.
+LIMITS = Limits(start=60, method=25, settle=0.3, stop=3)
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
@@ -123,21 +124,20 @@ FOUND = {
 """Findings that were seen in frames of these servers by other means than the audit."""
 
 
-def found(report: TargetReport, severities: set[str]) -> set[str]:
-    every = [*report.findings, *(found for one in report.revisions.values() for found in one.findings)]
-    return {one.code for one in every if one.severity.value in severities}
+def findings(report: TargetReport) -> list[Finding]:
+    return [*report.findings, *(one for revision in report.revisions.values() for one in revision.findings)]
 
 
 @pytest.mark.parametrize(("name", "way"), FOUND, ids=lambda value: value)
 def test_a_known_fault_of_a_real_server_is_found(name: str, way: str) -> None:
     demand(name)
-    assert FOUND[name, way] <= found(WAYS[way]()[name], {"note", "warning", "error"})
+    assert FOUND[name, way] <= {one.code for one in findings(WAYS[way]()[name])}
 
 
 @pytest.mark.parametrize(("name", "way"), AUDITS, ids=lambda value: value)
 def test_no_working_server_is_said_to_break_the_protocol(name: str, way: str) -> None:
     demand(name)
-    assert found(WAYS[way]()[name], {"error"}) == set()
+    assert [one for one in findings(WAYS[way]()[name]) if one.severity is Severity.ERROR] == []
 
 
 def captured() -> list[tuple[str, str, str]]:
