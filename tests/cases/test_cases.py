@@ -34,7 +34,6 @@ AWAITED = {
     "list-changed-misspelt": "a stranger in a row's object is laid to the row only if its name needs no brackets",
     "list-changed-dashed": "a stranger in a row's object is laid to the row only if its name needs no brackets",
     "task-status-sent": "notifications/tasks/status without the declaration is not looked at",
-    "exits-modern": "a server that ends at once is taken for a legacy one when only the modern revision is asked",
     "discover-text": "a result that is no object is taken for the modern era",
     "discover-list": "a result that is no object is taken for the modern era",
 }
