@@ -1,7 +1,8 @@
 """Further cases of the same format as the public ones: other rows, revisions and kinds of fault.
 
 ``expect`` names verdicts by row (several, if more than one is right, are joined by ``|``), the ``era`` that is decided,
-``findings`` that must be among those reported, and ``clean``: that nothing at all is held against the server.
+``findings`` that must be among those reported, ``clean``: that nothing at all is held against the server, the
+``outcome`` of an audit that cannot be made, and a word of its ``reason``.
 """
 
 from __future__ import annotations
@@ -390,7 +391,12 @@ LEAKED: list[Case] = [
     ("sampling-by-server-modern", MODERN, {"sampling": {}, "tools": {}}, {}, {"CAP-04": "leaked"}),
     ("prompts-subscribe", NOV25, {"prompts": {"subscribe": True}}, {}, {"CAP-14": "leaked"}),
     ("resources-templates", MAR25, {"resources": {"templates": True}}, {}, {"CAP-16": "leaked"}),
-    ("logging-level", NOV25, {"logging": {"level": "info"}, "tools": {}}, {}, {"CAP-12": "leaked"}),
+    ("list-changed-misspelt", NOV25, {"tools": {"list_changed": True}}, {}, {"CAP-19": "leaked", "CAP-20": "absent"}),
+    ("tools-call", JUN25, {"tools": {"call": True}}, {}, {"CAP-19": "leaked"}),
+    ("list-changed-dashed", NOV24, {"resources": {"list-changed": True}}, {}, {"CAP-16": "leaked"}),
+    ("tasks-update", NOV25, {"tasks": {"list": {}, "update": {}}}, {}, {"CAP-21": "leaked", "CAP-22": "kept"}),
+    ("extension-without-prefix", MODERN, {"tools": {}, "extensions": {"x": {}}}, {}, {"CAP-25": "malformed"}),
+    ("prompts-list-modern", MODERN, {"prompts": {"list": True}}, {}, {"CAP-14": "leaked"}),
 ]
 
 CHANGES: list[Case] = [
@@ -533,6 +539,94 @@ GATES: list[Case] = [
     ),
 ]
 
+LISTS: list[Case] = [
+    (
+        "shared-cache-varies",
+        MODERN,
+        {"tools": {}},
+        {"hide_without": "sampling", "cache": "public"},
+        {"findings": ["cache.public-varies"]},
+    ),
+    ("private-cache-varies", MODERN, {"tools": {}}, {"hide_without": "sampling"}, {"CAP-19": "kept", "clean": True}),
+    ("list-varies-legacy", NOV25, {"tools": {}}, {"hide_without": "sampling"}, {"CAP-19": "kept", "clean": True}),
+    ("connections-differ", MODERN, {"tools": {}}, {"by_process": True}, {"findings": ["cache.varies-by-connection"]}),
+]
+
+STARTS: list[Case] = [
+    ("exits", NOV25, {}, {"exit": "no module named nothing"}, {"outcome": "did-not-start", "reason": "nothing"}),
+    ("exits-modern", MODERN, {}, {"exit": "needs a token"}, {"outcome": "did-not-start", "reason": "token"}),
+    (
+        "says-nothing",
+        JUN25,
+        {},
+        {"initialize": "drop", "server/discover": "drop"},
+        {"outcome": "did-not-start|unreachable"},
+    ),
+]
+
+DEEP = '{"jsonrpc":"2.0","id":$id,"result":{"tools":' + "[" * 20_000 + "]" * 20_000 + "}}"
+HUGE = '{"jsonrpc":"2.0","id":$id,"result":{"completion":{"values":["a"],"total":1' + "0" * 400 + "}}}"
+BOTH = {"jsonrpc": "2.0", "id": "$id", "result": {"tools": []}, "error": {"code": -32601, "message": "no"}}
+TEXT = {"jsonrpc": "2.0", "id": "$id", "error": "no such method"}
+CODE = {"jsonrpc": "2.0", "id": "$id", "error": {"code": "-32601", "message": "no"}}
+
+HOSTILE: list[Case] = [
+    (
+        "cursor-repeats",
+        NOV25,
+        {"prompts": {}},
+        {"prompts/list": {"result": {"prompts": [{"name": "p"}], "nextCursor": "a"}}},
+        {"CAP-14": "kept|partial", "findings": ["lists.cursor-repeats"]},
+    ),
+    ("result-and-error", JUN25, {"tools": {}}, {"tools/list": {"raw": BOTH}}, {"CAP-19": "broken"}),
+    ("error-is-text", NOV25, {"tools": {}}, {"prompts/list": {"raw": TEXT}}, {"CAP-14": "wrong-code"}),
+    ("code-is-text", NOV25, {"tools": {}}, {"prompts/list": {"raw": CODE}}, {"CAP-14": "wrong-code"}),
+    ("deep", NOV25, {"tools": {}}, {"tools/list": {"text": DEEP}}, {"CAP-19": "broken"}),
+    ("huge", NOV25, {"completions": {}, "prompts": {}}, {"completion/complete": {"text": HUGE}}, {"CAP-13": "kept"}),
+    (
+        "no-json",
+        NOV24,
+        {"tools": {}},
+        {"tools/list": {"text": "Traceback (most recent call last):"}},
+        {"CAP-19": "broken", "findings": ["protocol.junk"]},
+    ),
+    (
+        "capabilities-list",
+        NOV25,
+        {},
+        {"initialize": {"result": {"protocolVersion": NOV25, "capabilities": [], "serverInfo": {"name": "x"}}}},
+        {"findings": ["declaration.malformed|negotiation.malformed"]},
+    ),
+    (
+        "capabilities-null",
+        MODERN,
+        {},
+        {"server/discover": {"result": {**COMPLETE, "supportedVersions": [MODERN], "capabilities": None}}},
+        {"era": "modern", "findings": ["declaration.malformed|era.discover-malformed"]},
+    ),
+    (
+        "other-updated",
+        NOV25,
+        {"resources": {"subscribe": True}, "tools": {}},
+        {"emit_on_call": [note("resources/updated", uri="probe://other")]},
+        {"CAP-17": "broken"},
+    ),
+    (
+        "level-unknown",
+        NOV25,
+        {"logging": {}, "tools": {}},
+        {"emit_on_call": [note("message", level="loud", data="x")]},
+        {"CAP-12": "partial|broken"},
+    ),
+    (
+        "task-status-sent",
+        NOV25,
+        {"tools": {}},
+        {"emit_on_call": [note("tasks/status", taskId="x", status="working")]},
+        {"CAP-21": "undeclared"},
+    ),
+]
+
 ERAS: list[Case] = [
     (
         "always-2024",
@@ -556,6 +650,7 @@ ERAS: list[Case] = [
         {"initialize": {"result": {"protocolVersion": NOV25}}},
         {"findings": ["negotiation.malformed"]},
     ),
+    ("discover-list", NOV25, {"tools": {}}, {"server/discover": {"result": []}}, {"era": "legacy", "CAP-19": "kept"}),
     (
         "discover-text",
         NOV25,
@@ -696,6 +791,9 @@ CASES: list[dict[str, Any]] = [
         TASKS,
         LOGS,
         GATES,
+        LISTS,
+        HOSTILE,
+        STARTS,
         ERAS,
         PROTOCOL,
         HONEST,

@@ -5,7 +5,8 @@ A case says what a server declares (``declare``) and how it behaves (``behave``)
 
 ==========================  ===========================================================================================
 a method                    ``{"error": [code, text]}``, ``{"result": ...}``, ``{"http": status, "body": text}`` (a
-                            refusal of a transport, here an error -32603), ``{"raw": message}``, ``"drop"``, ``"die"``
+                            refusal of a transport, here an error -32603), ``{"raw": message}``, ``{"text": line}``
+                            (``$id`` stands for the id of the request), ``"drop"``, ``"die"``
 ``unknown``                 the same for every method that is not declared
 ``emit_on_call``            notifications sent during every tools/call
 ``emit_on_start``           notifications sent after ``notifications/initialized``
@@ -17,6 +18,9 @@ a method                    ``{"error": [code, text]}``, ``{"result": ...}``, ``
 ``version``                 the revision that ``initialize`` always answers; ``"echo"``: whatever was asked
 ``logs``                    ``true``: a log message at every tools/call, at the level that was asked for
 ``task_tool``               ``true``: there is a tool that can be a task
+``hide_without``            a client capability without which there are no tools; ``by_process``: each has its own
+``cache``                   the ``cacheScope`` of lists in the modern era (``private``)
+``exit``                    what is written to standard error before the server ends without an answer
 ``junk``                    text printed between the messages
 ``answer_notifications``    ``true``: notifications are answered
 ``no_meta_check``           ``true``: modern requests without ``_meta`` are served
@@ -27,6 +31,7 @@ a method                    ``{"error": [code, text]}``, ``{"result": ...}``, ``
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -60,10 +65,12 @@ class Player:
         self.revision: str = case["rev"]
         self.modern = self.revision == MODERN
         self.level: str | None = None
+        self.handshake: dict[str, Any] = {}
         self.listening: list[tuple[Any, dict[str, Any]]] = []
         self.subscribed: set[str] = set()
         self.asked = 0
-        tool: dict[str, Any] = {"name": "act", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+        name = f"act{os.getpid()}" if self.behave.get("by_process") else "act"
+        tool: dict[str, Any] = {"name": name, "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
         slow = {**tool, "name": "slow", "execution": {"taskSupport": "optional"}}
         self.lists: dict[str, list[dict[str, Any]]] = {
             "tools": [tool, *([slow] if self.behave.get("task_tool") else [])],
@@ -106,15 +113,18 @@ class Player:
         if method == "server/discover":
             rest = {"ttlMs": 0, "cacheScope": "private", "_meta": {PREFIX + "serverInfo": info}}
             return {"supportedVersions": [MODERN], "capabilities": self.declared(), **rest}
+        self.handshake = params.get("capabilities") or {}
         version = self.behave.get("version", self.case["rev"])
         if version == "echo":
             version = params.get("protocolVersion")
         return {"protocolVersion": version, "capabilities": self.declared(), "serverInfo": info}
 
-    def listed(self, method: str) -> dict[str, Any]:
+    def listed(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         family = "resourceTemplates" if method == "resources/templates/list" else method.partition("/")[0]
-        cache = {"ttlMs": 0, "cacheScope": "private"} if self.modern else {}
-        return {family: list(self.lists[family]), **cache}
+        cache = {"ttlMs": 0, "cacheScope": self.behave.get("cache", "private")} if self.modern else {}
+        client = self.client(params) if self.modern else self.handshake
+        hidden = family == "tools" and self.behave.get("hide_without", "") not in ("", *client)
+        return {family: [] if hidden else list(self.lists[family]), **cache}
 
     def read(self, params: dict[str, Any]) -> dict[str, Any]:
         uri = params.get("uri")
@@ -209,10 +219,10 @@ class Player:
         if family is None or family not in self.declared():
             raise RefusalError(*NOT_FOUND)
         answers: dict[str, Any] = {
-            "tools/list": lambda: self.listed(method),
-            "resources/list": lambda: self.listed(method),
-            "resources/templates/list": lambda: self.listed(method),
-            "prompts/list": lambda: self.listed(method),
+            "tools/list": lambda: self.listed(method, params),
+            "resources/list": lambda: self.listed(method, params),
+            "resources/templates/list": lambda: self.listed(method, params),
+            "prompts/list": lambda: self.listed(method, params),
             "tools/call": lambda: self.call(params),
             "resources/read": lambda: self.read(params),
             "resources/subscribe": lambda: self.subscribe(method, params),
@@ -267,7 +277,11 @@ class Player:
         if told == "die":
             sys.exit(3)
         if isinstance(told, dict) and "raw" in told:
-            self.out(told["raw"])
+            self.out({**told["raw"], "id": request} if told["raw"].get("id") == "$id" else told["raw"])
+            return
+        if isinstance(told, dict) and "text" in told:
+            sys.stdout.write(told["text"].replace("$id", json.dumps(request)) + "\n")
+            sys.stdout.flush()
             return
         try:
             if isinstance(told, dict) and "error" in told:
@@ -304,6 +318,8 @@ class Player:
             self.out({"jsonrpc": "2.0", "id": None, "error": {"code": -32601, "message": "Method not found"}})
 
     def run(self) -> None:
+        if "exit" in self.behave:
+            sys.exit(self.behave["exit"])
         for line in sys.stdin:
             try:
                 message = json.loads(line)

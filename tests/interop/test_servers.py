@@ -18,19 +18,20 @@ from audits import run
 from expectations import ABSENT, expected
 from fleet import FLEET, OVER_HTTP, TOUCHED, Server
 
-from troth.audit.model import Outcome
+from troth.audit.model import Outcome, Severity
 from troth.audit.wire.types import Limits
 from troth.register import register
 
 if TYPE_CHECKING:
-    from troth.audit.model import TargetReport
+    from troth.audit.model import Finding, TargetReport
 
 HERE = Path(__file__).parent
 GOLDENS = HERE / "goldens"
 CAPTURES = HERE.parents[2] / "shared" / "captures" / "servers"
 REVISIONS = register().revisions
 NEWEST = REVISIONS[-2:]
-LIMITS = Limits(start=60, method=10, settle=0.3, stop=3)
+# Generous: one of these servers has a tool that takes 10 s, and the machine may be busy.
+LIMITS = Limits(start=60, method=25, settle=0.3, stop=3)
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
@@ -82,21 +83,16 @@ stream is there is lost. Their goldens say so."""
 
 
 def digest(name: str, way: str, report: TargetReport) -> dict[str, Any]:
-    """What a golden keeps: what was negotiated, every verdict but absent, and the findings."""
+    """What a golden keeps: what was negotiated, and every verdict but absent."""
     rows: dict[str, dict[str, str]] = {}
     for revision, one in report.revisions.items():
         for row in one.rows:
             race = row.id in RACES.get((name, way), ()) and row.verdict in SEEN_OR_LOST
             if row.verdict != ABSENT:
                 rows.setdefault(row.id, {})[revision] = "|".join(SEEN_OR_LOST) if race else row.verdict.value
-    findings = {revision: sorted({found.code for found in one.findings}) for revision, one in report.revisions.items()}
     return {
         "negotiated": {revision: one.negotiated for revision, one in report.revisions.items()},
         "verdicts": {row: rows[row] for row in sorted(rows)},
-        "findings": {
-            "target": sorted({found.code for found in report.findings}),
-            **{revision: codes for revision, codes in findings.items() if codes},
-        },
     }
 
 
@@ -110,6 +106,38 @@ def test_the_audit_of_a_real_server_says_what_it_said(name: str, way: str) -> No
     if os.environ.get("UPDATE_GOLDENS"):
         golden.write_text(json.dumps(got, indent=1) + "\n", "utf-8")
     assert got == json.loads(golden.read_text("utf-8"))
+
+
+FOUND = {
+    # The SDK answers -32602 to whatever it does not know.
+    ("min130-empty", "stdio"): {"protocol.unknown-method"},
+    ("min130-full", "http"): {"protocol.unknown-method"},
+    # Both acknowledge a subscription to a resource that does not exist.
+    ("low23-listen", "stdio"): {"listen.acknowledged-absent"},
+    ("min23-full", "http"): {"listen.acknowledged-absent"},
+    # Over stdio this package speaks revision 1900-01-01 as well.
+    ("ts2-tool", "stdio"): {"negotiation.unknown-version"},
+    ("ts2-full", "stdio"): {"negotiation.unknown-version"},
+    # A low-level handler that looks at no name.
+    ("low23-tool", "stdio"): {"tools.unknown-accepted"},
+}
+"""Findings that were seen in frames of these servers by other means than the audit."""
+
+
+def findings(report: TargetReport) -> list[Finding]:
+    return [*report.findings, *(one for revision in report.revisions.values() for one in revision.findings)]
+
+
+@pytest.mark.parametrize(("name", "way"), FOUND, ids=lambda value: value)
+def test_a_known_fault_of_a_real_server_is_found(name: str, way: str) -> None:
+    demand(name)
+    assert FOUND[name, way] <= {one.code for one in findings(WAYS[way]()[name])}
+
+
+@pytest.mark.parametrize(("name", "way"), AUDITS, ids=lambda value: value)
+def test_no_working_server_is_said_to_break_the_protocol(name: str, way: str) -> None:
+    demand(name)
+    assert [one for one in findings(WAYS[way]()[name]) if one.severity is Severity.ERROR] == []
 
 
 def captured() -> list[tuple[str, str, str]]:
