@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.audit.links import LEGACY, MODERN, FakeLink, echo, session, silent
+from links import LEGACY, MODERN, FakeLink, echo, session, silent
 
 from troth.audit.model import Direction
 from troth.audit.wire.connect import answer_all, answer_none, open_session

@@ -30,22 +30,6 @@ FINDINGS_OF_TEXTS = {
 }
 """What the public cases say in words, and the finding that says it."""
 
-AWAITED = {
-    "list-changed-misspelt": "a stranger in a row's object is laid to the row only if its name needs no brackets",
-    "list-changed-dashed": "a stranger in a row's object is laid to the row only if its name needs no brackets",
-    "task-status-sent": "notifications/tasks/status without the declaration is not looked at",
-    "discover-text": "a result that is no object is taken for the modern era",
-    "discover-list": "a result that is no object is taken for the modern era",
-}
-"""Cases that the audit does not judge rightly yet: each says why, and fails here as soon as it is judged rightly."""
-
-
-def judged(case: dict[str, Any]) -> Any:
-    reason = AWAITED.get(case["id"])
-    marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
-    return pytest.param(case, id=case["id"], marks=marks)
-
-
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -126,7 +110,7 @@ def test_a_public_fault_report_gets_its_verdict(case: dict[str, Any]) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("case", [judged(case) for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_a_fault_of_the_same_kinds_gets_its_verdict(case: dict[str, Any]) -> None:
     wrong = failures(case, reports(False)[case["id"]])
     assert not wrong, "\n".join(wrong)

@@ -24,11 +24,13 @@ NO_EVIDENCE = frozenset({401, 403, 429})
 def judge(reply: Reply) -> tuple[Outcome, str]:
     """What the answer to `server/discover` says: served, not served, or unreachable, with the reason in words.
 
-    Any result is modern, even with members missing. Silence, an early end, every other error and a plain 400 or 404
+    Any object is modern, even with members missing. Silence, an early end, every other error and a plain 400 or 404
     are legacy.
     """
-    if reply.ok:
+    if reply.ok and isinstance(reply.result, dict):
         return Outcome.CHECKED, ""
+    if reply.ok:
+        return Outcome.NOT_SERVED, "`server/discover` gets a result that is no object: the server is a legacy one"
     if reply.status in NO_EVIDENCE or (reply.status or 0) >= 500:
         return Outcome.UNREACHABLE, f"`server/discover` got HTTP {reply.status}, which says nothing of the era"
     if reply.code in MODERN_CODES:

@@ -87,6 +87,7 @@ FINDINGS: dict[str, Meaning] = {
     "protocol.request-in-modern": Meaning(Severity.ERROR, "The server sends a request in an era that has none."),
     "protocol.stray": Meaning(Severity.WARNING, "A response answers nothing that was asked."),
     "protocol.unknown-method": Meaning(Severity.WARNING, "An unknown method is not refused with -32601."),
+    "protocol.unknown-request": Meaning(Severity.WARNING, "The client is asked for something that does not exist."),
     "resources.not-found-code": Meaning(Severity.NOTE, "A resource that does not exist is refused with another code."),
     "result.leaked-member": Meaning(Severity.NOTE, "Results carry members of another revision."),
     "result.members": Meaning(Severity.WARNING, "A result lacks members that its schema requires."),

@@ -65,6 +65,7 @@ async def probe(ctx: Context) -> None:
     if askers:
         questions += await (_narrow_modern(ctx, askers) if ctx.modern else _narrow_legacy(ctx, askers, questions))
     _judge(ctx, questions)
+    _unheard_of(ctx)
     if ctx.modern:
         for question in _asked(ctx.sessions, {}):
             ctx.finding(
@@ -72,6 +73,15 @@ async def probe(ctx: Context) -> None:
                 f"The server sends `{question.method}` as a request; this revision asks within results.",
                 question.frame,
             )
+
+
+def _unheard_of(ctx: Context) -> None:
+    """Requests to the client that the revision does not have."""
+    for session in ctx.sessions:
+        for ask in session.asks:
+            if ask.method != "ping" and not needs(ask.method, ask.params):
+                message = f"The server asks its client for `{ask.method[:80]}`, which no revision has."
+                ctx.finding("protocol.unknown-request", message, ask.frame)
 
 
 def needs(method: str, params: Mapping[str, Any]) -> tuple[str, ...]:

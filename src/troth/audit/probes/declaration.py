@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from troth.audit.model import Severity, Verdict
@@ -17,6 +18,8 @@ VERDICTS = {
     ProblemKind.NOT_IN_REVISION: Verdict.LEAKED,
     ProblemKind.UNKNOWN: Verdict.LEAKED,
 }
+MEMBER = re.compile(r"(?P<parent>[^\[]+?)(?:\.[^.\[]+|\[.*\])", re.DOTALL)
+"""A path with a parent: its last member by a dot, or in brackets where its name is no plain word."""
 FORBIDDEN = frozenset({"CAP-21"})
 """Rows whose leak breaks a MUST NOT: core tasks beside the extension. Source: SEP-2663."""
 
@@ -34,8 +37,8 @@ async def probe(ctx: Context) -> None:
 
 def _parent(problem: Problem) -> str | None:
     """The row in whose object a stranger stands: strict hosts refuse the object for a member they do not know."""
-    parent, dot, _ = problem.path.rpartition(".")
-    rows = register().path(parent, Side.SERVER) if dot else ()
+    inside = MEMBER.fullmatch(problem.path)
+    rows = register().path(inside["parent"], Side.SERVER) if inside else ()
     return rows[0].id if rows else None
 
 

@@ -201,6 +201,10 @@ def unopened(session: Session, reply: Reply) -> tuple[Finding, ...]:
     junk += [
         fault("protocol.stray", "A response answers nothing that was asked.", frame) for frame in session.strays[:1]
     ]
+    if session.era is Era.LEGACY and reply.ok:
+        said = mapping(reply.result).get("protocolVersion")
+        message = f"`initialize` answers with protocol version {str(said)[:40]!r}, which has no handshake."
+        return (fault("negotiation.malformed", message, reply), *junk)
     if session.era is Era.MODERN and reply.failure is Failure.TIMEOUT:
         message = "`server/discover` is never answered: hosts that begin with it wait in vain."
         hint = "Refuse unknown methods with -32601 at once."

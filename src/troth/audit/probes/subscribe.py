@@ -146,7 +146,7 @@ async def _modern(ctx: Context, reply: Reply, updates: tuple[Frame, ...], mine: 
         ctx.finding(
             "listen.untagged", f"`{UPDATED}` comes without the id of its subscription.", *loose[:2], rows=(ROW,)
         )
-    if ctx.subscribed != ABSENT_URI and ABSENT_URI in uris:
+    if ABSENT_URI in uris:
         ctx.finding(
             "listen.acknowledged-absent",
             "The acknowledgement names a resource that does not exist.",

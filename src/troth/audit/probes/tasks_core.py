@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ROW, LIST, CANCEL, CALL = "CAP-21", "CAP-22", "CAP-23", "CAP-24"
 CONTAINERS = ("CAP-24-requests", "CAP-24-requests-tools")
+STATUS = "notifications/tasks/status"
 ABSENT_TASK = "troth-absent-task"
 TTL = 60_000
 """Milliseconds for which a task made by the audit may be kept."""
@@ -35,7 +36,7 @@ async def probe(ctx: Context) -> None:
         return
     listed = await ctx.call("tasks/list")
     if not ctx.declares(ROW):
-        undeclared(ctx, ROW, "tasks/list", listed)
+        _undeclared(ctx, listed)
         await _undeclared_call(ctx)
         return
     got = await ctx.call("tasks/get", {"taskId": ABSENT_TASK})
@@ -51,8 +52,17 @@ async def probe(ctx: Context) -> None:
     _list(ctx, listed)
     await _cancel(ctx)
     await _tool_calls(ctx)
+    _containers(ctx)
     if ctx.refused_task is not None:
         _get_refused(ctx, ctx.refused_task)
+
+
+def _containers(ctx: Context) -> None:
+    """The objects round `tools.call` are worth what is in them."""
+    inner = ctx.rows[CALL]
+    for row in CONTAINERS:
+        if row not in ctx.rows:
+            ctx.judge(row, inner.verdict, f"Holds `tasks.requests.tools.call`. {inner.message}", *inner.evidence)
 
 
 def _get_refused(ctx: Context, got: Reply) -> None:
@@ -79,6 +89,14 @@ def _elsewhere(ctx: Context) -> None:
             ctx.lists["tools/list"].reply,
             hint="Send `execution` at 2025-11-25 only.",
         )
+
+
+def _undeclared(ctx: Context, listed: Reply) -> None:
+    sent = ctx.notifications(STATUS)
+    if sent:
+        ctx.judge(ROW, Verdict.UNDECLARED, f"`{STATUS}` is sent, and tasks are not declared.", *sent[:2])
+    else:
+        undeclared(ctx, ROW, "tasks/list", listed)
 
 
 async def _undeclared_call(ctx: Context) -> None:
@@ -133,8 +151,6 @@ async def _tool_calls(ctx: Context) -> None:
             kind = Verdict.EMPTY if ctx.declares(row) else Verdict.ABSENT
             ctx.judge(row, kind, "Nothing in it." if kind is Verdict.EMPTY else "Not declared.")
         return
-    for row in CONTAINERS:
-        ctx.judge(row, Verdict.KEPT, "Holds what is judged below it.")
     if not willing:
         ctx.judge(
             CALL,

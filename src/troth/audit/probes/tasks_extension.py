@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from troth.audit.wire.types import Reply
 
 ROW = "CAP-26-server"
+NOTIFICATION = "notifications/tasks"
 MISSING = -32021
 REMOVED = ("tasks/list", "tasks/result")
 WITHOUT: Mapping[str, Any] = {}
@@ -30,7 +31,10 @@ async def probe(ctx: Context) -> None:
     got = await ctx.call("tasks/get", {"taskId": ABSENT_TASK})
     handed = [called.reply for called in ctx.calls if _is_task(called.reply)]
     if not ctx.declares(ROW):
-        if handed:
+        sent = ctx.notifications(NOTIFICATION)
+        if sent:
+            ctx.judge(ROW, Verdict.UNDECLARED, f"`{NOTIFICATION}` is sent, and the key is not declared.", *sent[:2])
+        elif handed:
             ctx.judge(ROW, Verdict.UNDECLARED, "A call is answered with a task, and the key is not declared.", *handed)
         else:
             undeclared(ctx, ROW, "tasks/get", got, served=got.ok or _knows(ctx, got))
