@@ -243,10 +243,16 @@ def fault(
         severity=severity or FINDINGS[code].severity,
         message=message,
         hint=hint,
-        source=source,
+        source=source or laid_down(FINDINGS[code].source),
         rows=tuple(rows),
         evidence=frames_of(evidence),
     )
+
+
+def laid_down(source: str) -> str:
+    """File and line of a norm, of the newest revision that has it; other words as they are."""
+    places = [norm.source for norm in register().norms.values() if norm.id.partition("@")[0] == source]
+    return places[-1] if places else source
 
 
 def frames_of(evidence: Iterable[Reply | Frame | None]) -> tuple[Frame, ...]:

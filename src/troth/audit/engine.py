@@ -317,6 +317,7 @@ async def _conversation(
         await protocol.ended(ctx, ctx.none)
     protocol.closing(ctx, *ctx.sessions, *([ctx.none] if ctx.none is not None else []))
     _complete(ctx)
+    declaration.deprecated(ctx)
     order = {row.id: index for index, row in enumerate(register().rows)}
     report = RevisionReport(
         outcome=Outcome.CHECKED,

@@ -18,6 +18,8 @@ VERDICTS = {
     ProblemKind.NOT_IN_REVISION: Verdict.LEAKED,
     ProblemKind.UNKNOWN: Verdict.LEAKED,
 }
+ASKED = frozenset({Verdict.KEPT, Verdict.UNGATED})
+"""Verdicts on a row of the client that say: the server asked for it."""
 MEMBER = re.compile(r"(?P<parent>[^\[]+?)(?:\.[^.\[]+|\[.*\])", re.DOTALL)
 """A path with a parent: its last member by a dot, or in brackets where its name is no plain word."""
 FORBIDDEN = frozenset({"CAP-21"})
@@ -33,6 +35,26 @@ async def probe(ctx: Context) -> None:
             ctx.judge(row_id, VERDICTS[problem.kind], problem.message, ctx.full.opening, severity=severity)
         else:
             _rowless(ctx, problem)
+
+
+def deprecated(ctx: Context) -> None:
+    """Says once which capabilities in use are on their way out; they work until they are removed."""
+    for row in register().rows:
+        definition = row.at(ctx.revision)
+        if definition is None or definition.deprecated is None or not definition.outdated:
+            continue
+        judged = ctx.rows.get(row.id)
+        used = ctx.declares(row.id) if row.side is Side.SERVER else judged is not None and judged.verdict in ASKED
+        if used:
+            by = definition.deprecated.proposal or definition.deprecated.since
+            message = f"`{row.path}` is deprecated in {ctx.revision} ({by}); it still works."
+            ctx.finding(
+                "declaration.deprecated",
+                message,
+                *(judged.evidence if judged is not None else ()),
+                rows=(row.id,),
+                source=definition.source or "",
+            )
 
 
 def _parent(problem: Problem) -> str | None:
