@@ -21,6 +21,15 @@ NO_EVIDENCE = frozenset({401, 403, 429})
 """HTTP statuses that say nothing of the era, and neither does any from 500 on."""
 
 
+def _no_evidence(reply: Reply) -> str | None:
+    """Why an answer over HTTP says nothing of the server behind it, if that is so."""
+    if reply.status in NO_EVIDENCE or (reply.status or 0) >= 500:
+        return f"`{reply.method}` got HTTP {reply.status}, which says nothing of the era"
+    if reply.failure is Failure.HTTP and reply.status is None:
+        return f"`{reply.method}` got no HTTP answer: {reply.detail}"
+    return None
+
+
 def judge(reply: Reply) -> tuple[Outcome, str]:
     """What the answer to `server/discover` says: served, not served, or unreachable, with the reason in words.
 
@@ -31,8 +40,8 @@ def judge(reply: Reply) -> tuple[Outcome, str]:
         return Outcome.CHECKED, ""
     if reply.ok:
         return Outcome.NOT_SERVED, "`server/discover` gets a result that is no object: the server is a legacy one"
-    if reply.status in NO_EVIDENCE or (reply.status or 0) >= 500:
-        return Outcome.UNREACHABLE, f"`server/discover` got HTTP {reply.status}, which says nothing of the era"
+    if (reason := _no_evidence(reply)) is not None:
+        return Outcome.UNREACHABLE, reason
     if reply.code in MODERN_CODES:
         return Outcome.NOT_SERVED, f"the server is of the modern era and refuses this revision: {told(reply)}"
     if reply.failure is Failure.TIMEOUT:
@@ -44,8 +53,8 @@ def judge_initialize(reply: Reply) -> tuple[Outcome, str]:
     """What the answer to `initialize` says, as `judge`."""
     if reply.ok:
         return Outcome.CHECKED, ""
-    if reply.status in NO_EVIDENCE or (reply.status or 0) >= 500:
-        return Outcome.UNREACHABLE, f"`initialize` got HTTP {reply.status}"
+    if (reason := _no_evidence(reply)) is not None:
+        return Outcome.UNREACHABLE, reason
     if reply.failure in (Failure.TIMEOUT, Failure.CLOSED):
         return Outcome.DID_NOT_START, f"`initialize` got no answer: {reply.detail}"
     return Outcome.NOT_SERVED, f"`initialize` gets {told(reply)}"
