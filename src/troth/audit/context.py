@@ -24,6 +24,9 @@ EVIDENCE = 12
 RESTARTS = 4
 """Most fresh connections within one revision after the target died in the middle."""
 
+PLAIN = frozenset({Verdict.ABSENT, Verdict.NOT_OBSERVABLE})
+"""Verdicts that need no proof but the declaration, which the report holds anyway."""
+
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 
@@ -209,7 +212,7 @@ class Context:
             message=message,
             hint=hint,
             source=source,
-            evidence=frames_of(evidence) or frames_of([self.full.opening]),
+            evidence=frames_of(evidence) or (() if verdict in PLAIN else frames_of([self.full.opening])),
         )
 
     def finding(

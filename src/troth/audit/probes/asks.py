@@ -219,7 +219,7 @@ def _judge(ctx: Context, questions: list[Question]) -> None:
             continue
         bad = [question for question in about if not read_client(question.declared, ctx.revision).has(row.path)]
         if bad:
-            soft = row.id == sampling.CONTEXT
+            soft = row.id == sampling.CONTEXT  # advice, not a rule (gap G-04)
             ctx.judge(
                 row.id,
                 Verdict.UNGATED,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def refused_rightly(reply: Reply) -> bool:
-    """Whether a request was refused with the code that says: there is no such method here."""
+    """Whether a request was refused with the code that says: there is no such method here (gap G-14)."""
     return reply.code == METHOD_NOT_FOUND
 
 

@@ -21,7 +21,7 @@ async def probe(ctx: Context) -> None:
     """Reads the lists as a client that declares nothing, and compares."""
     if ctx.none is None or ctx.none.dead:
         return
-    await _lists(ctx, ctx.none)
+    await compare_lists(ctx, ctx.none)
     _unasked(ctx, ctx.none)
     updates = ctx.none.since(0, UPDATED)
     if updates:
@@ -40,7 +40,8 @@ def _unasked(ctx: Context, none: Session) -> None:
             ctx.judge(kind.row, Verdict.UNGATED, message, *seen[:2])
 
 
-async def _lists(ctx: Context, none: Session) -> None:
+async def compare_lists(ctx: Context, none: Session) -> None:
+    """Lists may depend on what a client declares, if they say so to caches (gap G-13)."""
     for method, full in ctx.lists.items():
         latest = ctx.later.get(method, full)
         if not latest.served or none.dead:

@@ -63,7 +63,7 @@ def _acknowledged_first(ctx: Context, listen: Listen) -> None:
 
 
 def tag(frame: Frame) -> object:
-    """The subscription id that a notification carries; None if it carries none."""
+    """The subscription id that a notification carries, as all of a listen stream must (gap G-15); None without one."""
     return mapping(mapping(mapping(frame.message).get("params")).get("_meta")).get(SUBSCRIPTION_ID)
 
 

@@ -12,7 +12,7 @@ TOOLS = "CAP-06"
 
 
 def needs(method: str, params: Mapping[str, Any]) -> tuple[str, ...]:
-    """Rows that a question needs."""
+    """Rows that a question needs. The server is held to the rule on tools, as the client is (gap G-05)."""
     if method != "sampling/createMessage":
         return ()
     rows = ["CAP-04"]

@@ -25,7 +25,7 @@ HINT = "Name a tool that changes the first resource with --change-tool, or a com
 
 
 async def start(ctx: Context) -> None:
-    """Subscribes to the first resource before anything is provoked."""
+    """Subscribes to the first resource before anything is provoked. What counts is whether updates come (gap G-16)."""
     listed = ctx.lists["resources/list"].names("uri")
     uri = listed[0] if listed else ABSENT_URI
     if ctx.modern:

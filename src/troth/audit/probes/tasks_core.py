@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ROW, LIST, CANCEL, CALL = "CAP-21", "CAP-22", "CAP-23", "CAP-24"
 CONTAINERS = ("CAP-24-requests", "CAP-24-requests-tools")
 STATUS = "notifications/tasks/status"
+"""Nobody has to send it (gap G-09), so only its presence tells anything."""
 ABSENT_TASK = "troth-absent-task"
 TTL = 60_000
 """Milliseconds for which a task made by the audit may be kept."""

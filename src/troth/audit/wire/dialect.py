@@ -18,6 +18,7 @@ CLIENT_CAPABILITIES = META + "clientCapabilities"
 LOG_LEVEL = META + "logLevel"
 SUBSCRIPTION_ID = META + "subscriptionId"
 TASKS_EXTENSION = META + "tasks"
+"""Key of the extension; its revision is 2026-07-28 (gap G-17)."""
 UI_EXTENSION = META + "ui"
 
 NO_VERSION_HEADER = frozenset({"2024-11-05", "2025-03-26"})

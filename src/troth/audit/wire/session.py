@@ -242,7 +242,10 @@ class Session:
             await self.link.send(message, self._headers(method, params or {}, {}))
 
     async def listen(self, filters: Mapping[str, Any], timeout: float | None = None) -> Listen:
-        """Opens `subscriptions/listen` and waits for its acknowledgement or refusal."""
+        """Opens `subscriptions/listen` and waits for its acknowledgement or refusal.
+
+        Both are right where there is nothing to announce (gap G-19).
+        """
         pending = await self.start("subscriptions/listen", {"notifications": dict(filters)})
         listen = self._listens[_id_key(_object(pending.sent.message)["id"])]
         await self.wait_for(
