@@ -93,6 +93,8 @@ class _Run:
     answered: anyio.Event = field(default_factory=anyio.Event)
     """Set when a legacy handshake was answered: the target has started."""
     took: float = 0.0
+    patience: float | None = None
+    """Seconds for an opening, once one went unanswered: a target that hangs need not cost the full budget each time."""
     handshake: tuple[Outcome, str] | None = None
     """What became of a legacy handshake that was made for its own sake."""
     sessions: list[Session] = field(default_factory=list["Session"])
@@ -208,7 +210,9 @@ async def _pace(run: _Run) -> None:
 
 
 def _note_start(run: _Run, session: Session) -> None:
-    if session.opening is not None and session.opening.failure is not Failure.TIMEOUT:
+    if session.opening is not None and session.opening.failure is Failure.TIMEOUT:
+        run.patience = run.options.limits.method
+    elif session.opening is not None:
         run.took = (session.opening.frames[-1].at - session.opening.frames[0].at) / 1000
         run.answered.set()
 
@@ -241,8 +245,8 @@ async def _open(run: _Run, full: Session, none: Session | None) -> None:
     """Opens both sessions side by side. Silence of a modern one ends soon after a legacy handshake was answered."""
     async with anyio.create_task_group() as tasks:
         if none is not None:
-            tasks.start_soon(open_session, none)
-            await open_session(full)
+            tasks.start_soon(open_session, none, run.patience)
+            await open_session(full, run.patience)
             _note_start(run, full)
             return
 
@@ -252,7 +256,7 @@ async def _open(run: _Run, full: Session, none: Session | None) -> None:
             full.give_up("server/discover")
 
         tasks.start_soon(hurry)
-        await open_session(full)
+        await open_session(full, run.patience)
         tasks.cancel_scope.cancel()
 
 

@@ -106,14 +106,19 @@ async def _end(session: Session) -> None:
         await delete(session.headers())
 
 
-async def open_session(session: Session) -> None:
+async def open_session(session: Session, patience: float | None = None) -> None:
     """Sends the opening request of the session's era; `Session.opening` and `Session.negotiated` tell what came.
+
+    Args:
+        session: A session on a fresh connection.
+        patience: Seconds to wait for the answer; by default the budget for starting.
 
     Legacy: `initialize`, the GET stream (opened before anything can be missed on it), `notifications/initialized`.
     Modern: `server/discover`, for what it tells; the era needs no opening.
     """
+    patience = patience or session.limits.start
     if session.era is Era.MODERN:
-        session.opening = await session.call("server/discover", timeout=session.limits.start)
+        session.opening = await session.call("server/discover", timeout=patience)
         session.negotiated = session.revision if session.opening.ok else None
         return
     session.opening = await session.call(
@@ -123,7 +128,7 @@ async def open_session(session: Session) -> None:
             "capabilities": dict(session.capabilities),
             "clientInfo": dict(CLIENT_INFO),
         },
-        timeout=session.limits.start,
+        timeout=patience,
     )
     result = session.opening.result
     if not isinstance(result, dict):
