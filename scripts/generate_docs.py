@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from troth.audit.context import laid_down
 from troth.audit.model import Severity
 from troth.audit.verdicts import FINDINGS, VERDICTS
 from troth.register import Register, Side, register
@@ -112,27 +113,33 @@ def findings_page() -> str:
         "## Verdicts",
         "On one row of the register in one revision, from the least to the most serious. Where several apply, the most "
         "serious stands.",
-        _meanings("verdict", dict(VERDICTS)),
+        table(
+            ("verdict", "severity", "meaning"),
+            [
+                (f"`{name}`", "–" if told.severity is Severity.NONE else told.severity, told.text)
+                for name, told in VERDICTS.items()
+            ],
+        ),
         "## Findings",
-        "Faults that belong to no single row, by their stable code.",
+        "Faults that belong to no single row, by their stable code, and where the specification lays it down.",
         *(
             part
             for family in families
             for part in (
                 f"### {family}",
-                _meanings("code", {code: told for code, told in FINDINGS.items() if code.startswith(f"{family}.")}),
+                _meanings({code: told for code, told in FINDINGS.items() if code.startswith(f"{family}.")}),
             )
         ),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _meanings(what: str, told: dict[str, Meaning]) -> str:
+def _meanings(told: dict[str, Meaning]) -> str:
     cells = [
-        (f"`{name}`", "–" if meaning.severity is Severity.NONE else str(meaning.severity), meaning.text)
-        for name, meaning in told.items()
+        (f"`{code}`", str(meaning.severity), meaning.text, laid_down(meaning.source) or "–")
+        for code, meaning in told.items()
     ]
-    return table((what, "severity", "meaning"), cells)
+    return table(("code", "severity", "meaning", "laid down in"), cells)
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import doctest
+import os
 import re
 import shlex
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -172,6 +175,39 @@ def test_the_first_page_tells_the_verdicts_as_they_are() -> None:
     rows = re.findall(r"^\| ([\w\- ]+?)(?: \(`([\w-]+)`\))? \| [^|]+ \| ?(\w*) ?\|$", text("README.md"), re.MULTILINE)
     told = {spelled or name: severity for name, spelled, severity in rows if name != "verdict"}
     assert told == {str(name): str(meaning.severity).replace("none", "") for name, meaning in VERDICTS.items()}
+
+
+def troth(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command as on a terminal of 100 columns without colours."""
+    command = [sys.executable, "-m", "troth", *(sys.executable if word == "python" else word for word in arguments)]
+    environ = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    return subprocess.run(
+        command, check=False, capture_output=True, text=True, encoding="utf-8", env=environ, timeout=90
+    )
+
+
+def sample(beginning: str) -> str:
+    """The block of the first page that begins so."""
+    return next(block for _, block in FENCE.findall(text("README.md")) if block.startswith(beginning))
+
+
+@pytest.mark.interop
+def test_the_first_page_shows_what_the_demo_shows() -> None:
+    table = sample("mcp_server_time").partition("Capabilities\n")[2]
+    outcome = troth("audit", "--fail-on", "never", "--", "python", "-m", "mcp_server_time")
+
+    assert outcome.returncode == 0, outcome.stderr
+    assert "kept" in table
+    assert outcome.stdout.partition("Capabilities\n")[2].partition("\n\n")[0] == table.rstrip("\n")
+
+
+def test_the_first_page_shows_what_a_broken_promise_looks_like() -> None:
+    shown, _, again = sample("error ").partition("  sent ")
+    outcome = troth(*words(" ".join(again.partition("again ")[2].split())))
+
+    assert outcome.returncode == 1, outcome.stderr
+    assert "BROKEN" in shown
+    assert shown in outcome.stdout
 
 
 def test_every_option_of_the_audit_is_in_its_guide() -> None:
