@@ -47,7 +47,8 @@ def commands(page: str) -> Iterator[str]:
     """The command lines of Troth on a page: in blocks for a shell, and between backticks."""
     for language, block in FENCE.findall(page):
         if language in SHELLS:
-            yield from (line for line in block.splitlines() if re.search(r"(^|[\s/])troth ", line))
+            lines = (line for line in block.splitlines() if not line.startswith("pip install "))
+            yield from (line for line in lines if re.search(r"(^|[\s/])troth ", line))
     yield from re.findall(r"`((?:uvx )?troth [^`]*)`", FENCE.sub("", page))
 
 
