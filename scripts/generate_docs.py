@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from troth.audit.context import laid_down
+from troth.audit.model import Severity
+from troth.audit.verdicts import FINDINGS, VERDICTS
 from troth.register import Register, Side, register
 from troth.register.explain import capability, error, gap, host
 from troth.register.layout import as_markdown, marked, table
@@ -17,8 +20,13 @@ from troth.register.layout import as_markdown, marked, table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from troth.audit.verdicts import Meaning
+
 ROOT = Path(__file__).parents[1]
 NOTE = "<!-- Made by scripts/generate_docs.py from the register. Change the register, then run `make docs`. -->"
+FINDINGS_NOTE = (
+    "<!-- Made by scripts/generate_docs.py from troth.audit.verdicts. Change that, then run `make docs`. -->"
+)
 MARKS = {None: "–", False: "yes", True: "deprecated"}
 
 
@@ -95,7 +103,49 @@ def slug(title: str) -> str:
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
-PAGES: dict[str, Callable[[], str]] = {"docs/capabilities.md": lambda: capabilities_page(register())}
+def findings_page() -> str:
+    families = sorted({code.partition(".")[0] for code in FINDINGS})
+    parts = [
+        "# Verdicts and findings",
+        FINDINGS_NOTE,
+        "What [the audit](audit.md) says. `--fail-on` counts a severity and all above it: note, warning, error. A "
+        "probe may give another severity than the usual one, with a reason.",
+        "## Verdicts",
+        "On one row of the register in one revision, from the least to the most serious. Where several apply, the most "
+        "serious stands.",
+        table(
+            ("verdict", "severity", "meaning"),
+            [
+                (f"`{name}`", "–" if told.severity is Severity.NONE else told.severity, told.text)
+                for name, told in VERDICTS.items()
+            ],
+        ),
+        "## Findings",
+        "Faults that belong to no single row, by their stable code, and where the specification lays it down.",
+        *(
+            part
+            for family in families
+            for part in (
+                f"### {family}",
+                _meanings({code: told for code, told in FINDINGS.items() if code.startswith(f"{family}.")}),
+            )
+        ),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _meanings(told: dict[str, Meaning]) -> str:
+    cells = [
+        (f"`{code}`", str(meaning.severity), meaning.text, laid_down(meaning.source) or "–")
+        for code, meaning in told.items()
+    ]
+    return table(("code", "severity", "meaning", "laid down in"), cells)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/capabilities.md": lambda: capabilities_page(register()),
+    "docs/findings.md": findings_page,
+}
 """Pages by their place in the repository."""
 
 

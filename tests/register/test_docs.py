@@ -50,6 +50,7 @@ def test_a_changed_page_is_stale_until_it_is_written_again(
     assert generator.main(["--check"], tmp_path) == 0
     assert capsys.readouterr().out.splitlines() == [
         "wrote docs/capabilities.md",
+        "wrote docs/findings.md",
         "docs/capabilities.md is stale: run `make docs`",
         "wrote docs/capabilities.md",
     ]
