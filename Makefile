@@ -53,6 +53,7 @@ unit: .venv/.dev envs
 	$(BIN)/python scripts/coverage_gate.py
 
 docs: .venv/.dev  ## Regenerate the generated pages
+	$(BIN)/python scripts/generate_schema.py
 	$(BIN)/python scripts/generate_docs.py
 
 format: .venv/.dev  ## Format and mend what ruff can mend

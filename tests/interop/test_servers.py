@@ -1,7 +1,7 @@
 """Audits of real servers, over real transports, in all revisions.
 
 The verdicts are kept in ``goldens/``; where captures of the same server are at hand, the goldens are right by them too.
-``UPDATE_GOLDENS=1`` rewrites the goldens: look at what changed before you keep it.
+``TROTH_WRITE_GOLDENS=1`` rewrites the goldens: look at what changed before you keep it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def test_the_audit_of_a_real_server_says_what_it_said(name: str, way: str) -> No
     assert report.outcome is Outcome.CHECKED, report.reason
     got = digest(name, way, report)
     golden = GOLDENS / f"{name}.{way}.json"
-    if os.environ.get("UPDATE_GOLDENS"):
+    if os.environ.get("TROTH_WRITE_GOLDENS"):
         golden.write_text(json.dumps(got, indent=1) + "\n", "utf-8")
     assert got == json.loads(golden.read_text("utf-8"))
 

@@ -40,7 +40,7 @@ class StdioTarget:
     Attributes:
         name: What reports call it.
         command: Program and arguments.
-        env: Variables that the process gets beside the auditor's own environment.
+        env: Variables that the process gets beside the few that are inherited (`wire.start.INHERITED`).
         cwd: Working directory; None for the auditor's.
         place: Where it is configured or defined, if a file does so.
     """

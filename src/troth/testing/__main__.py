@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 from troth.register import register
 from troth.testing.content import VARIANTS
@@ -36,9 +37,11 @@ def main(argv: list[str] | None = None) -> int:
     parser = _arguments()
     options = parser.parse_args(argv)
     if options.command == "faults":
-        for fault in FAULTS.values():
-            name = f"{fault.name}={fault.value}" if fault.value is not None else fault.name
-            print(f"{name}\t{fault.row or '-'}\t{fault.verdict or fault.finding}\t{fault.description}")  # noqa: T201
+        with suppress(BrokenPipeError):
+            for fault in FAULTS.values():
+                name = f"{fault.name}={fault.value}" if fault.value is not None else fault.name
+                print(f"{name}\t{fault.row or '-'}\t{fault.verdict or fault.finding}\t{fault.description}")  # noqa: T201
+            sys.stdout.flush()
         return 0
     try:
         bent = twists(options.breaks)
