@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,7 +19,12 @@ from troth.audit.targets import HttpTarget, Place, StdioTarget, Target, url_prob
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_TOKENS = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/|,(?=(?:\s|//[^\n]*|/\*.*?\*/)*[}\]])', re.DOTALL)
+LARGEST = 16 * 1024 * 1024
+"""Bytes of the largest file that is taken for a configuration."""
+
+_TEXT = r'"(?:\\.|[^"\\\n])*"?'
+_COMMENT = re.compile(_TEXT + r"|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_COMMA = re.compile(_TEXT + r"|,(?=\s*[}\]])", re.DOTALL)
 _VARIABLE = re.compile(r"\$\{(?P<dollar>[^{}]*)\}|\{env:(?P<brace>[^{}]*)\}")
 _URL_KEYS = ("url", "serverUrl", "httpUrl")
 _TYPES = {
@@ -58,7 +64,11 @@ def read_config(path: str, names: Sequence[str], environ: Mapping[str, str]) -> 
 
 def _read(path: str) -> str:
     try:
-        return Path(path).read_text("utf-8-sig")
+        with Path(path).open("rb") as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise UsageError(f"{path}: is larger than {LARGEST} bytes; no configuration is.")
+        return data.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}.") from None
     except UnicodeDecodeError:
@@ -76,7 +86,13 @@ def _parse(path: str, text: str) -> object:
 
 def _strip(text: str) -> str:
     """Comments and trailing commas become blanks, so that lines and columns stay where they are."""
-    return _TOKENS.sub(lambda match: match[0] if match[0][0] == '"' else re.sub(r"[^\n]", " ", match[0]), text)
+    for tokens in (_COMMENT, _COMMA):
+        text = tokens.sub(lambda match: match[0] if match[0][0] == '"' else _blank(match[0]), text)
+    return text
+
+
+def _blank(text: str) -> str:
+    return "\n".join(" " * len(line) for line in text.split("\n"))
 
 
 def _mapping(value: object) -> dict[str, Any] | None:
@@ -167,7 +183,11 @@ class _Entry:
         cwd = self.members.get("cwd")
         if cwd is None:
             return None
-        return str((Path(self.path).parent / Path(self._string("cwd", cwd)).expanduser()).resolve())
+        try:
+            return str((Path(self.path).parent / Path(self._string("cwd", cwd)).expanduser()).resolve())
+        except (ValueError, RuntimeError, OSError) as error:
+            # A NUL, a lone surrogate, a home folder of nobody, a loop of links.
+            raise self.error("cwd", f"is no folder: {error}") from None
 
     def _list(self, member: str, value: object) -> list[object]:
         if not isinstance(value, list):
@@ -199,7 +219,7 @@ class _Entry:
         folder = Path(self.path).resolve().parent
         known = {
             "workspaceFolder": str(folder.parent if folder.name == ".vscode" else folder),
-            "userHome": str(Path.home()),
+            "userHome": os.path.expanduser("~"),  # noqa: PTH111 - Path.home() raises where there is none
         }
         if inner in known:
             return known[inner]

@@ -263,6 +263,8 @@ async def _open(run: _Run, full: Session, none: Session | None) -> None:
 def _judged(session: Session, judge: Callable[[Reply], tuple[Outcome, str]]) -> tuple[Outcome, str]:
     """What the opening says, with the server's own last words where it did not start."""
     reply = cast("Reply", session.opening)
+    if session.dead and session.link.transport == "http" and not reply.ok:
+        return Outcome.UNREACHABLE, f"`{reply.method}` gets no answer: {session.dead}"
     outcome, reason = judge(reply)
     if outcome is Outcome.CHECKED and session.negotiated is None:
         said = mapping(reply.result).get("protocolVersion")

@@ -105,7 +105,8 @@ def _names(listing: Listing, profile: HostProfile) -> tuple[str, ...]:
 
 def _notes(ctx: Context, profile: HostProfile, seen: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     for method, names in seen.items():
-        hidden = [name for name in ctx.lists[method].names(MEMBERS[method]) if name not in names]
+        shown = frozenset(names)
+        hidden = [name for name in ctx.lists[method].names(MEMBERS[method]) if name not in shown]
         if hidden:
             yield f"{len(hidden)} of `{method}` are not seen by this host: {', '.join(hidden[:8])}"
     if profile.note:

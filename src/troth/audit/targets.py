@@ -256,7 +256,7 @@ def _python(file: str, name: str) -> StdioTarget:
 
 def _command_name(command: Sequence[str]) -> str:
     """The word of a command line that tells servers apart: the module, package or script, not its launcher."""
-    program = Path(command[0]).name
+    program = Path(command[0]).name or command[0]
     if not _LAUNCHERS.fullmatch(program):
         return program
     plain = [word for word in command[1:] if not word.startswith("-") and word not in _LAUNCHER_WORDS]

@@ -139,6 +139,7 @@ FINDINGS: dict[str, Meaning] = {
     ),
     "result.leaked-member": Meaning(Severity.NOTE, "Results carry members of another revision."),
     "result.members": Meaning(Severity.WARNING, "A result lacks members that its schema requires."),
+    "touch.failed": Meaning(Severity.WARNING, "The command that was to change something did not work."),
     "tools.slow": Meaning(Severity.NOTE, "A tool takes longer than the audit waits for one method."),
     "tools.unknown-accepted": Meaning(Severity.WARNING, "A tool that does not exist seems to run."),
     "tasks.not-isolated": Meaning(Severity.ERROR, "One session sees another session's tasks.", "N-TASKS-BIND"),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib import import_module
+from io import TextIOWrapper
+from typing import Any
 
 import click
 
@@ -13,8 +17,24 @@ COMMANDS = {
 """Commands and their one-line help, so that `troth --help` imports none of them. Each lives in `troth.cli.<name>`."""
 
 
+NOT_WRITTEN = 3
+"""Exit status where standard output takes nothing."""
+
+
 class _Lazy(click.Group):
     """A group whose commands are imported when they are used."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the command line. A standard stream that is closed, full or narrow of character is no fault of Troth."""
+        _mend_streams()
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:
+            from troth.cli.output import silence
+
+            silence(sys.stdout)
+            click.echo(f"Error: {error.strerror or error}", err=True)
+            sys.exit(NOT_WRITTEN)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return [*COMMANDS]
@@ -28,6 +48,15 @@ class _Lazy(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def _mend_streams() -> None:
+    """Gives closed streams a place to write to; what a stream's encoding lacks is spelled as an escape."""
+    # The null device lives as long as the process, as the standard streams do.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115, PTH123
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

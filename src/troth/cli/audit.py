@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import os
 import shlex
 from dataclasses import dataclass
@@ -72,7 +73,19 @@ class _Call:
     quiet: bool
 
 
-_POSITIVE = click.FloatRange(min=0, min_open=True)
+LONGEST = 86_400.0
+"""Seconds that may be asked for as a wait: a day, so that every wait has an end."""
+
+
+class _Seconds(click.FloatRange):
+    """A wait: more than nothing, and not for ever."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds: float = super().convert(value, param, ctx)
+        return seconds if math.isfinite(seconds) else self.fail(f"{value} is no number of seconds.", param, ctx)
+
+
+_POSITIVE = _Seconds(min=0, min_open=True, max=LONGEST)
 
 
 @click.command(

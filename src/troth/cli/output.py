@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
+    from typing import BinaryIO, TextIO
 
 
 class NotWritten(Exception):  # noqa: N818
@@ -41,13 +41,13 @@ def deliver(text: str, path: str | None, *, machine: bool) -> None:
         out.flush()
     except BrokenPipeError:
         # The reader has seen enough; the exit status still tells the verdict.
-        _silence(out)
+        silence(out)
     except OSError as error:
-        _silence(out)
+        silence(out)
         raise NotWritten(f"standard output: {error.strerror or error}") from None
 
 
-def _silence(out: BinaryIO) -> None:
+def silence(out: BinaryIO | TextIO) -> None:
     """Sends what is left in the buffer nowhere, so that closing it at exit raises nothing."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, out.fileno())

@@ -15,4 +15,4 @@ def needs(method: str, params: Mapping[str, Any]) -> tuple[str, ...]:
     if method != "elicitation/create":
         return ()
     mode = params.get("mode", "form")
-    return ("CAP-07", MODES[mode]) if mode in MODES else ("CAP-07",)
+    return ("CAP-07", MODES[mode]) if isinstance(mode, str) and mode in MODES else ("CAP-07",)

@@ -76,8 +76,7 @@ async def _foreign_tasks(ctx: Context, none: Session) -> None:
     reply = await none.call("tasks/list")
     listed = mapping(reply.result).get("tasks")
     entries = cast("list[object]", listed) if isinstance(listed, list) else []
-    seen = {mapping(task).get("taskId") for task in entries} & ctx.made_tasks
-    if seen:
+    if any(mapping(task).get("taskId") in [*ctx.made_tasks] for task in entries):
         message = "`tasks/list` shows a session the tasks of another session."
         ctx.finding("tasks.not-isolated", message, reply, rows=(LIST,))
         ctx.judge(LIST, Verdict.BROKEN, message, reply)

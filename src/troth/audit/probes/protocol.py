@@ -227,7 +227,7 @@ def _asked_elsewhere(ctx: Context, session: Session) -> None:
     methods = {
         mapping(frame.message)["id"]: mapping(frame.message).get("method")
         for frame in session.frames
-        if frame.direction is Direction.SENT and "id" in mapping(frame.message)
+        if frame.direction is Direction.SENT and {"id", "method"} <= mapping(frame.message).keys()
     }
     for frame in session.frames:
         body = mapping(frame.message)

@@ -5,6 +5,7 @@ Free of effects by the server's own word (`readOnlyHint`) or by the user's (a na
 
 from __future__ import annotations
 
+from subprocess import DEVNULL
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -76,6 +77,21 @@ async def call_tool(
     return called
 
 
+async def _touch(ctx: Context, command: tuple[str, ...]) -> None:
+    """Runs the user's command for at most the budget of a method; one that fails provokes nothing, and that is said."""
+    try:
+        with anyio.move_on_after(ctx.options.limits.method) as patience:
+            done = await anyio.run_process([*command], check=False, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
+            if done.returncode == 0:
+                return
+            problem = f"ends with status {done.returncode}"
+        if patience.cancelled_caught:
+            problem = f"does not end within {ctx.options.limits.method:g} s"
+    except (OSError, ValueError) as error:
+        problem = f"cannot be run: {error}"
+    ctx.finding("touch.failed", f"The --touch command {problem}.", hint="Run it in a shell to see why.")
+
+
 async def probe(ctx: Context) -> None:
     """Calls tools with full capabilities, runs the touch command, and listens for what follows."""
     for name, arguments in callable_tools(ctx).items():
@@ -86,6 +102,5 @@ async def probe(ctx: Context) -> None:
             message = f"`{name}` does not answer within {ctx.options.limits.method:g} s; it is not called again."
             ctx.finding("tools.slow", message, called.reply, hint="Give it more time with --timeout.")
     if ctx.options.touch is not None:
-        with anyio.move_on_after(ctx.options.limits.method):
-            await anyio.run_process([*ctx.options.touch], check=False)
+        await _touch(ctx, ctx.options.touch)
     await (await ctx.alive()).settle()
