@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 EVIDENCE = 12
 """Most frames kept with one verdict: the first ones, which hold the question and its answer."""
+ALIKE = 5
+"""Most findings of one kind that are listed; the rest are counted."""
 RESTARTS = 4
 """Most fresh connections within one revision after the target died in the middle."""
 
@@ -109,7 +112,9 @@ class Context:
         refused_task: Reply to `tasks/get` for a task that does not exist, where it needs a second look.
         made_tasks: Ids of tasks that the audit made.
         open: Opens a further session with a declaration of its own.
-        fresh: Makes a connection on which nothing was said yet.
+        fresh: Makes a connection on which nothing was said yet; None where it cannot be had.
+        unlisted: How many findings of a kind were left out.
+        restarts: How many fresh connections were tried after the target had died.
     """
 
     revision: str
@@ -133,9 +138,11 @@ class Context:
     refused_task: Reply | None = None
     made_tasks: set[str] = field(default_factory=set[str])
     open: Callable[[Mapping[str, Any], Answer], Awaitable[Session | None]]
-    fresh: Callable[[], Awaitable[Session]]
+    fresh: Callable[[], Awaitable[Session | None]]
     rows: dict[str, RowResult] = field(default_factory=dict[str, RowResult])
     findings: list[Finding] = field(default_factory=list[Finding])
+    unlisted: Counter[str] = field(default_factory=Counter[str])
+    restarts: int = 0
 
     @property
     def era(self) -> Era:
@@ -154,7 +161,8 @@ class Context:
 
     async def alive(self) -> Session:
         """The full session; a fresh one if the last died. After `RESTARTS` deaths the dead one stays."""
-        if self.full.dead and len(self.past) < RESTARTS:
+        if self.full.dead and self.restarts < RESTARTS:
+            self.restarts += 1
             last = self.full
             sent = [frame for frame in last.frames if frame.direction == "sent"][-1:]
             self.finding(
@@ -225,8 +233,12 @@ class Context:
         source: str = "",
         severity: Severity | None = None,
     ) -> None:
-        """Reports a fault that belongs to no single row; the same one is reported once."""
-        if any(known.code == code and known.message == message for known in self.findings):
+        """Reports a fault that belongs to no single row; the same one is reported once, and at most `ALIKE` of a kind."""
+        alike = [known for known in self.findings if known.code == code]
+        if any(known.message == message for known in alike):
+            return
+        if len(alike) >= ALIKE:
+            self.unlisted[code] += 1
             return
         self.findings.append(fault(code, message, *evidence, rows=rows, hint=hint, source=source, severity=severity))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 
 from troth.audit import across, era, hostview
-from troth.audit.context import Context, mapping
+from troth.audit.context import Context, fault, mapping
 from troth.audit.model import Finding, Outcome, RevisionReport, TargetReport, Verdict
 from troth.audit.options import Event, Options
 from troth.audit.probes import (
@@ -288,13 +288,18 @@ async def _conversation(
     in_force = cast("str", full.negotiated)
     declared = read_server(mapping(reply.result).get("capabilities"), in_force)
 
-    async def fresh() -> Session:
-        return await run.enter(stack, revision, {}, answer_none)
+    async def connected(capabilities: Mapping[str, Any], answer: Answer) -> Session | None:
+        try:
+            return await run.enter(stack, revision, capabilities, answer)
+        except LinkError:
+            # It could be started before; that it cannot any more ends what needs one more connection, and no more.
+            return None
 
     async def further(capabilities: Mapping[str, Any], answer: Answer) -> Session | None:
-        session = await run.enter(stack, revision, capabilities, answer)
-        await open_session(session)
-        return session if session.negotiated is not None else None
+        session = await connected(capabilities, answer)
+        if session is not None:
+            await open_session(session)
+        return session if session is not None and session.negotiated is not None else None
 
     ctx = Context(
         revision=in_force,
@@ -304,7 +309,7 @@ async def _conversation(
         none=none,
         reopen=lambda: further(declarable(revision), answer_all),
         open=further,
-        fresh=fresh,
+        fresh=lambda: connected({}, answer_none),
     )
     if not legacy:
         ctx.none = await further({}, answer_none)
@@ -331,7 +336,7 @@ async def _conversation(
         era=ctx.era.value,
         declared=declared.raw,
         rows=tuple(sorted(ctx.rows.values(), key=lambda row: order[row.id])),
-        findings=tuple(ctx.findings),
+        findings=(*ctx.findings, *(fault(code, f"{more} more of this kind.") for code, more in ctx.unlisted.items())),
         host_view=view,
     )
     return report, _server_info(reply.result)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
@@ -23,6 +24,9 @@ ordinary words; they are masked where they are given, and everywhere if their na
 
 SHORTEST_NAMED = 3
 """The same for a value whose name says that it is secret."""
+
+SHORTEST_PART = 8
+"""Characters from which the larger half of a value is blotted out too."""
 
 HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie", "mcp-session-id", "x-api-key"})
 """Headers whose value is never shown, in lower case."""
@@ -113,11 +117,22 @@ def mask_command(words: Sequence[str], secrets: Iterable[str] = ()) -> str:
 def mask_text(text: str, secrets: Iterable[str] = ()) -> str:
     """Text with known secrets, secret headers and secret parts of URLs masked."""
     for secret in secrets:
-        if secret in text:
-            text = text.replace(secret, MASK)
+        text = _mask_parts(text.replace(secret, MASK), secret)
     if "://" in text:
         text = _URL.sub(lambda match: mask_url(match[0]), text)
     return _HEADER_TEXT.sub(lambda match: match["name"] + MASK, text)
+
+
+def _mask_parts(text: str, secret: str) -> str:
+    """Text in which the larger half of a secret, as a cut through the middle of it leaves, is masked too."""
+    half = max(SHORTEST_PART, (len(secret) + 1) // 2)
+    if len(secret) <= half:
+        return text
+    first, *rest = text.split(secret[:half])
+    text = MASK.join((first, *(part[len(commonprefix((part, secret[half:]))) :] for part in rest)))
+    *rest, last = text.split(secret[-half:])
+    before = secret[:-half][::-1]
+    return MASK.join((*(part[: len(part) - len(commonprefix((part[::-1], before)))] for part in rest), last))
 
 
 def secrets_of(given: Mapping[str, str], *, named: bool = False, words: Sequence[str] = ()) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from troth.audit.masking import mask_command, mask_text, mask_url, secrets_of
+from troth.audit.masking import MASK, mask_command, mask_text, mask_url, mask_words, secrets_of
 from troth.audit.options import UsageError
 
 if TYPE_CHECKING:
@@ -140,7 +140,8 @@ def parse_targets(
     if command:
         if not command[0]:
             raise UsageError("The command after -- is empty: name a program, as in: troth audit -- python -m my_server")
-        found.append(StdioTarget(name=_command_name(command), command=tuple(command)))
+        shown = [word for word in mask_words(command) if MASK not in word]
+        found.append(StdioTarget(name=_command_name(shown or ["server"]), command=tuple(command)))
     if config is not None:
         found.extend(read_config(config, servers, lookup))
     elif servers:

@@ -231,10 +231,11 @@ class _Run:
     def _failed(self, error: str, target: str | None, reason: str) -> int:
         """Says on standard error, as one JSON line, what could not be done."""
         from troth.audit.masking import mask_text
-        from troth.audit.report.clean import line
+        from troth.audit.report.clean import clean_name, line
 
+        name = None if target is None else clean_name(target, self.secrets)
         shown = line(mask_text(reason, self.secrets))
-        click.echo(json.dumps({"error": error, "target": target, "reason": shown}), err=True)
+        click.echo(json.dumps({"error": error, "target": name, "reason": shown}), err=True)
         return UNCHECKED
 
     def _internal(self, error: Exception) -> int:

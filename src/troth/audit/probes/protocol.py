@@ -97,6 +97,8 @@ async def ended(ctx: Context, session: Session) -> None:
 async def counter_offer(ctx: Context) -> None:
     """A handshake for a version that does not exist gets a version that does (legacy)."""
     session = await ctx.fresh()
+    if session is None:
+        return
     params = {"protocolVersion": NO_VERSION, "capabilities": {}, "clientInfo": dict(CLIENT_INFO)}
     reply = await session.call("initialize", params, timeout=ctx.options.limits.start)
     offered = mapping(reply.result).get("protocolVersion")

@@ -7,6 +7,7 @@ text that runs the other way, and an encoder would fail on lone surrogates, huge
 from __future__ import annotations
 
 import re
+from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -29,8 +30,17 @@ if TYPE_CHECKING:
 LONGEST_TEXT = 4_000
 """Characters of one string inside a frame or declaration; the rest is cut from its middle and counted in bytes."""
 
+SHORT_TEXT = 40
+"""The same once `MOST_TEXT` is reached."""
+
 LONGEST_LINE = 2_000
 """Characters of a message, name or hint."""
+
+MOST_VALUES = 20_000
+"""Values, at any depth, of one frame or declaration; those nearest to the top are kept."""
+
+MOST_TEXT = 400_000
+"""Characters of all strings of one frame or declaration; what comes after is cut short."""
 
 MOST_MEMBERS = 200
 """Members of one object or list inside a frame."""
@@ -79,15 +89,21 @@ def _escape(match: re.Match[str]) -> str:
 def clean_value(value: object, secrets: Iterable[str] = ()) -> Any:
     """A JSON value made safe at any depth: cleaned, cut, masked, and within what every JSON reader can hold.
 
-    Not recursive, so that the nesting of a peer's value cannot exhaust the stack.
+    Not recursive, so that the nesting of a peer's value cannot exhaust the stack; breadth first, so that what is cut
+    for its size is what stands deepest.
     """
     known = tuple(secrets)
     holder: list[Any] = [None]
-    work: list[tuple[Any, Any, object, int]] = [(holder, 0, value, 0)]
+    values, text = MOST_VALUES, MOST_TEXT
+    work: deque[tuple[Any, Any, object, int]] = deque([(holder, 0, value, 0)])
     while work:
-        place, key, item, depth = work.pop()
+        place, key, item, depth = work.popleft()
+        if isinstance(item, dict | list | tuple):
+            values -= min(len(cast("list[object]", item)), MOST_MEMBERS)
         if isinstance(item, dict | list | tuple) and depth >= DEEPEST:
             place[key] = f"[cut: nested deeper than {DEEPEST} levels]"
+        elif isinstance(item, dict | list | tuple) and item and values < 0:
+            place[key] = f"[cut: {len(cast('list[object]', item))} members]"
         elif isinstance(item, dict):
             place[key] = fresh = _members(cast("dict[object, object]", item), known)
             work.extend((fresh, name, member, depth + 1) for name, member in fresh.items())
@@ -95,7 +111,8 @@ def clean_value(value: object, secrets: Iterable[str] = ()) -> Any:
             place[key] = copy = _items(cast("list[object]", item))
             work.extend((copy, index, member, depth + 1) for index, member in enumerate(copy))
         else:
-            place[key] = _scalar(item, known)
+            place[key] = shown = _scalar(item, known, LONGEST_TEXT if text > 0 else SHORT_TEXT)
+            text -= len(shown) if isinstance(shown, str) else 0
     return holder[0]
 
 
@@ -119,7 +136,7 @@ def _items(value: list[object]) -> list[object]:
     return kept
 
 
-def _scalar(item: object, secrets: tuple[str, ...]) -> object:
+def _scalar(item: object, secrets: tuple[str, ...], longest: int) -> object:
     if item is None or isinstance(item, bool):
         return item
     if isinstance(item, int):
@@ -131,7 +148,7 @@ def _scalar(item: object, secrets: tuple[str, ...]) -> object:
         if item != item or item in (float("inf"), float("-inf")):  # noqa: PLR0124
             return f"[{item}]"
         return MASK if str(item) in secrets else item
-    return clean(mask_text(str(item), secrets), LONGEST_TEXT)
+    return clean(mask_text(str(item), secrets), longest)
 
 
 class _Cleaner:
@@ -139,6 +156,8 @@ class _Cleaner:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self.secrets = tuple(secrets)
+        self._frames: dict[int, Frame] = {}
+        """By identity: one frame is evidence in many places. The report that is cleaned keeps them all alive."""
 
     def text(self, text: str) -> str:
         return line(mask_text(text, self.secrets))
@@ -161,10 +180,18 @@ class _Cleaner:
                 message=f"[cut: {left_out} more frames]",
             )
             frames = (*frames[:half], gap, *frames[-half:])
-        replace = msgspec.structs.replace
-        return tuple(
-            replace(frame, message=self.value(frame.message), channel=self.text(frame.channel)) for frame in frames
-        )
+        return tuple(self.frame(frame) for frame in frames)
+
+    def frame(self, frame: Frame) -> Frame:
+        if frame.direction is Direction.NOTE:
+            # Small; and that of a gap is no part of the report, so its identity may come again.
+            return self._fresh(frame)
+        if id(frame) not in self._frames:
+            self._frames[id(frame)] = self._fresh(frame)
+        return self._frames[id(frame)]
+
+    def _fresh(self, frame: Frame) -> Frame:
+        return msgspec.structs.replace(frame, message=self.value(frame.message), channel=self.text(frame.channel))
 
     def row(self, row: RowResult) -> RowResult:
         return msgspec.structs.replace(

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 DEPTH = 128
 """Deepest nesting of arrays and objects that is taken: far above real messages, far below Python's recursion limit."""
 
+VALUES = 1_000_000
+"""Most values, at any depth, of one message. Counted by the signs between them, also inside texts."""
+
 EXCERPT = 200
 """Characters of foreign text that are kept in a problem."""
 
@@ -55,7 +58,7 @@ def message(data: bytes) -> Decoded:
     """Reads one JSON value, as one line or one event holds it.
 
     Integers of any size survive (up to 4300 digits). Refused are: invalid UTF-8, a byte order mark, NaN and
-    infinities, numbers that no float holds, nesting deeper than `DEPTH`. Unpaired surrogates, which only an escape can
+    infinities, numbers that no float holds, nesting deeper than `DEPTH`, more than `VALUES` values. Unpaired surrogates, which only an escape can
     spell, become U+FFFD.
 
     Returns:
@@ -64,6 +67,8 @@ def message(data: bytes) -> Decoded:
     """
     if not data or data.isspace():
         return Decoded(None, "a blank line, where a message belongs")
+    if values(data) > VALUES:
+        return Decoded(None, f"JSON of more than {VALUES} values: {excerpt(data)}")
     try:
         value: Any = _decode(data)
     except RecursionError:
@@ -73,6 +78,11 @@ def message(data: bytes) -> Decoded:
     if too_deep(data, value):
         return Decoded(None, f"JSON nested too deep (more than {DEPTH} levels): {excerpt(data)}")
     return Decoded(value, "a bare null, where a message belongs" if value is None else "")
+
+
+def values(data: bytes) -> int:
+    """At least as many as there are JSON values in the text."""
+    return 1 + data.count(b",") + data.count(b"[") + data.count(b"{")
 
 
 def _decode(data: bytes) -> Any:

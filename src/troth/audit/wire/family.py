@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+MARK = "TROTH_TARGET"
+"""Variable that every started target gets, with a value of its own: a daemon that left the tree still carries it."""
+
+
 class Member(NamedTuple):
     """A process. The number alone may come to mean another one; with the start time it cannot.
 
@@ -34,13 +38,20 @@ class _Stat(NamedTuple):
     session: int
 
 
-def family(leader: int) -> frozenset[Member]:
-    """The living descendants of a process and members of its session, without itself."""
+def family(leader: int, mark: str) -> frozenset[Member]:
+    """The living descendants of a process, members of its session and bearers of its mark, without itself."""
     stats = list(_stats())
-    found = {leader} | {stat.member.pid for stat in stats if stat.session == leader}
+    found = {leader} | {stat.member.pid for stat in stats if stat.session == leader or _bears(stat.member.pid, mark)}
     while more := {stat.member.pid for stat in stats if stat.parent in found} - found:
         found |= more
     return frozenset(stat.member for stat in stats if stat.member.pid in found - {leader})
+
+
+def _bears(pid: int, mark: str) -> bool:
+    """Whether a process was started with this mark. Those of other users cannot be read, and are not ours."""
+    with suppress(OSError):
+        return f"{MARK}={mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return False
 
 
 def living() -> frozenset[Member]:

@@ -23,7 +23,7 @@ import anyio.lowlevel
 from multidict import CIMultiDict
 from yarl import URL
 
-from troth.audit.wire.decode import Decoded, excerpt, message, printable
+from troth.audit.wire.decode import Decoded, excerpt, message, printable, values
 from troth.audit.wire.errors import LinkError
 from troth.audit.wire.scope import task_group
 from troth.audit.wire.sse import Event, EventStream
@@ -144,6 +144,7 @@ class HttpLink:
         self._open: list[Exchange] = []
         self._frames = 0
         self._bytes = 0
+        self._values = 0
         self._dead = ""
 
     @property
@@ -278,8 +279,8 @@ class HttpLink:
             return told + f"neither {JSON} nor {EVENTS}; it begins: {excerpt(body)}"
         if decoded.problem:
             return told + decoded.problem
+        self._count(0, 1, values(body))
         self._deliver(exchange, decoded)
-        self._count(0, 1)
         return ""
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes | None:
@@ -297,7 +298,7 @@ class HttpLink:
             self._count(len(chunk), 0)
             for event in stream.feed(chunk):
                 self._event(exchange, event)
-                self._count(0, 1)
+                self._count(0, 1, values(event.data))
                 if self._dead:
                     return self._dead
         return f"the event stream ends within an event: {excerpt(stream.rest)}" if stream.rest else ""
@@ -328,13 +329,20 @@ class HttpLink:
             )
         )
 
-    def _count(self, size: int, frames: int) -> None:
+    def _count(self, size: int, frames: int, held: int = 0) -> None:
         """Adds to what the connection brought; on a flood, cuts everything that is open."""
         self._bytes += size
         self._frames += frames
-        if self._dead or (self._frames <= self.limits.frames and self._bytes <= self.limits.total):
+        self._values += held
+        limits = self.limits
+        counts = (
+            (self._frames, limits.frames, "messages"),
+            (self._bytes, limits.total, "bytes"),
+            (self._values, limits.values, "JSON values"),
+        )
+        flood = next((f"{most} {kind}" for count, most, kind in counts if count > most), "")
+        if self._dead or not flood:
             return
-        flood = f"{self.limits.frames} messages" if self._frames > self.limits.frames else f"{self.limits.total} bytes"
         self._dead = f"flood: more than {flood} came; cut"
         for exchange in self._open:
             exchange.scope.cancel()

@@ -18,12 +18,13 @@ import subprocess
 import sys
 from contextlib import asynccontextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, Final, cast
+from uuid import uuid4
 
 import anyio
 import anyio.lowlevel
 
-from troth.audit.wire.decode import Lines, excerpt, message, printable
-from troth.audit.wire.family import family, kill, living
+from troth.audit.wire.decode import Lines, excerpt, message, printable, values
+from troth.audit.wire.family import MARK, family, kill, living
 from troth.audit.wire.scope import task_group
 from troth.audit.wire.start import start
 from troth.audit.wire.types import Incoming, Limits
@@ -62,8 +63,8 @@ async def open_link(
     Raises:
         LinkError: The process cannot be started.
     """
-    process = start(command, env, cwd)
-    link = StdioLink(process, limits)
+    process = start(command, {**(env or {}), MARK: (mark := uuid4().hex)}, cwd)
+    link = StdioLink(process, limits, mark)
     try:
         async with task_group() as tasks:
             # Not cancelled with the user of the link: the pipes are drained and the exit is seen until the very end.
@@ -95,7 +96,7 @@ class StdioLink:
 
     transport = "stdio"
 
-    def __init__(self, process: subprocess.Popen[bytes], limits: Limits) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], limits: Limits, mark: str) -> None:
         self.receive: Callable[[Incoming], None] = _ignore
         self.limits = limits
         self.ended_by = ""
@@ -105,11 +106,13 @@ class StdioLink:
         self.works = (self._read_stdout, self._read_stderr, self._watch)
         """What must run beside the user of the link."""
         self._process = process
+        self._mark = mark
         self._pipes = tuple(cast("IO[bytes]", pipe) for pipe in (process.stdin, process.stdout, process.stderr))
         self._stdin, self._stdout, self._stderr = (pipe.fileno() for pipe in self._pipes)
         self._lines = Lines(limits.line)
         self._frames = 0
         self._bytes = 0
+        self._values = 0
         self._tail = bytearray()
         self._outbox = bytearray()
         self._writing = anyio.Lock()
@@ -169,14 +172,14 @@ class StdioLink:
     async def stop(self) -> None:
         """Ends the process, gently first; what it still writes is read and dropped. Bounded; called once."""
         self._stopping = True
-        relatives = family(self.pid)
+        relatives = family(self.pid, self._mark)
         ended = "itself" if self._exit_words() else "stdin"
         anyio.notify_closing(self._stdin)
         self._pipes[0].close()
         for name, number in (("SIGTERM", signal.SIGTERM), ("SIGKILL", signal.SIGKILL)):
             if await self._gone(self.limits.stop):
                 break
-            relatives |= family(self.pid)
+            relatives |= family(self.pid, self._mark)
             self._signal(number)
             ended = name
         self.ended_by = self.ended_by or ended
@@ -248,6 +251,7 @@ class StdioLink:
             return
         value, problem = None, f"a line of more than {self.limits.line} bytes, skipped; it begins: {excerpt(data)}"
         if whole:
+            self._values += values(data)
             value, problem = message(data)
         if not ended:
             problem = f"the output ends without a line end: {excerpt(data)}"
@@ -261,6 +265,8 @@ class StdioLink:
             reason = f"flood: more than {self.limits.frames} lines on its standard output; killed"
         elif self._bytes > self.limits.total:
             reason = f"flood: more than {self.limits.total} bytes on its standard output and error; killed"
+        elif self._values > self.limits.values:
+            reason = f"flood: more than {self.limits.values} JSON values on its standard output; killed"
         if reason:
             self._signal(signal.SIGKILL)
             self.ended_by = "SIGKILL"

@@ -24,6 +24,7 @@ class Limits:
         line: Longest line or SSE event that is read; a longer one is a fault of the target.
         frames: Most frames kept of one connection; more is a flood, which ends the connection.
         total: Most bytes read from one connection; more is a flood too.
+        values: Most JSON values read from one connection; more is a flood too. Two bytes (``[]``) become a hundred.
         stderr: Bytes of standard error kept (the last ones).
     """
 
@@ -34,6 +35,7 @@ class Limits:
     line: int = 16 * 1024 * 1024
     frames: int = 20_000
     total: int = 256 * 1024 * 1024
+    values: int = 2_000_000
     stderr: int = 16 * 1024
 
 
