@@ -233,7 +233,7 @@ class Context:
         source: str = "",
         severity: Severity | None = None,
     ) -> None:
-        """Reports a fault that belongs to no single row; the same one is reported once, and at most `ALIKE` of a kind."""
+        """Reports a fault that belongs to no single row: the same one once, and at most `ALIKE` of a kind."""
         alike = [known for known in self.findings if known.code == code]
         if any(known.message == message for known in alike):
             return

@@ -123,6 +123,15 @@ class _Run:
         self.sessions.append(session)
         return session
 
+    async def enter_again(
+        self, stack: AsyncExitStack, revision: str, capabilities: Mapping[str, Any], answer: Answer
+    ) -> Session | None:
+        """One more connection to a target that could be reached before; None if it cannot any more."""
+        try:
+            return await self.enter(stack, revision, capabilities, answer)
+        except LinkError:
+            return None
+
 
 async def audit(
     targets: Sequence[Target], options: Options, on_event: Callable[[Event], None]
@@ -288,15 +297,8 @@ async def _conversation(
     in_force = cast("str", full.negotiated)
     declared = read_server(mapping(reply.result).get("capabilities"), in_force)
 
-    async def connected(capabilities: Mapping[str, Any], answer: Answer) -> Session | None:
-        try:
-            return await run.enter(stack, revision, capabilities, answer)
-        except LinkError:
-            # It could be started before; that it cannot any more ends what needs one more connection, and no more.
-            return None
-
     async def further(capabilities: Mapping[str, Any], answer: Answer) -> Session | None:
-        session = await connected(capabilities, answer)
+        session = await run.enter_again(stack, revision, capabilities, answer)
         if session is not None:
             await open_session(session)
         return session if session is not None and session.negotiated is not None else None
@@ -309,7 +311,7 @@ async def _conversation(
         none=none,
         reopen=lambda: further(declarable(revision), answer_all),
         open=further,
-        fresh=lambda: connected({}, answer_none),
+        fresh=lambda: run.enter_again(stack, revision, {}, answer_none),
     )
     if not legacy:
         ctx.none = await further({}, answer_none)

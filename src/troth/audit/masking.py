@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from os.path import commonprefix
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
@@ -129,10 +128,16 @@ def _mask_parts(text: str, secret: str) -> str:
     if len(secret) <= half:
         return text
     first, *rest = text.split(secret[:half])
-    text = MASK.join((first, *(part[len(commonprefix((part, secret[half:]))) :] for part in rest)))
+    text = MASK.join((first, *(part[_shared(part, secret[half:]) :] for part in rest)))
     *rest, last = text.split(secret[-half:])
     before = secret[:-half][::-1]
-    return MASK.join((*(part[: len(part) - len(commonprefix((part[::-1], before)))] for part in rest), last))
+    return MASK.join((*(part[: len(part) - _shared(part[::-1], before)] for part in rest), last))
+
+
+def _shared(one: str, two: str) -> int:
+    """How many characters two texts have in common at their beginning."""
+    pairs = enumerate(zip(one, two, strict=False))
+    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(two)))
 
 
 def secrets_of(given: Mapping[str, str], *, named: bool = False, words: Sequence[str] = ()) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import pytest
 
 from troth.audit.wire import start, stdio
 from troth.audit.wire.errors import LinkError
+from troth.audit.wire.family import MARK
 from troth.audit.wire.types import Incoming, Limits
 
 pytestmark = [
@@ -268,7 +269,7 @@ async def test_only_harmless_variables_are_inherited(inbox, monkeypatch):
         box = inbox(link)
         await box.count(1)
     seen = box.values[0]
-    assert set(seen) <= {*start.INHERITED, "GIVEN"}
+    assert set(seen) <= {*start.INHERITED, "GIVEN", MARK}
     assert "SHELL" not in seen
     assert (seen["GIVEN"], seen["TZ"], seen["PATH"]) == ("1", "CET", os.environ["PATH"])
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+import anyio
+
 from troth.audit.context import Listing, mapping, told
 from troth.audit.shapes import foreign_members, missing_members, problem
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 PAGES = 40
 """Most pages read of one list."""
+PATIENCE = 3
+"""So many times the budget of a method is spent on one list; later pages of a slow one are not asked for."""
 
 KEYS = {
     "tools/list": "tools",
@@ -32,6 +36,7 @@ async def read(session: Session, method: str, **how: Any) -> Listing:
     items: list[Mapping[str, Any]] = []
     seen: set[str] = set()
     cursor: str | None = None
+    until = anyio.current_time() + PATIENCE * session.limits.method
     while True:
         reply = await session.call(method, {"cursor": cursor} if cursor is not None else None, **how)
         replies.append(reply)
@@ -46,7 +51,7 @@ async def read(session: Session, method: str, **how: Any) -> Listing:
         entries = cast("list[object]", body[KEYS[method]])
         items.extend(mapping(entry) for entry in entries)
         following = body.get("nextCursor")
-        if not isinstance(following, str) or len(replies) >= PAGES:
+        if not isinstance(following, str) or len(replies) >= PAGES or anyio.current_time() > until:
             return Listing(method=method, replies=tuple(replies), items=tuple(items))
         if following in seen:
             return Listing(method=method, replies=tuple(replies), items=tuple(items), repeats=True)

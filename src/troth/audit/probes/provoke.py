@@ -79,14 +79,13 @@ async def call_tool(
 
 async def _touch(ctx: Context, command: tuple[str, ...]) -> None:
     """Runs the user's command for at most the budget of a method; one that fails provokes nothing, and that is said."""
+    problem = f"does not end within {ctx.options.limits.method:g} s"
     try:
-        with anyio.move_on_after(ctx.options.limits.method) as patience:
+        with anyio.move_on_after(ctx.options.limits.method):
             done = await anyio.run_process([*command], check=False, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
             if done.returncode == 0:
                 return
             problem = f"ends with status {done.returncode}"
-        if patience.cancelled_caught:
-            problem = f"does not end within {ctx.options.limits.method:g} s"
     except (OSError, ValueError) as error:
         problem = f"cannot be run: {error}"
     ctx.finding("touch.failed", f"The --touch command {problem}.", hint="Run it in a shell to see why.")

@@ -58,8 +58,8 @@ def message(data: bytes) -> Decoded:
     """Reads one JSON value, as one line or one event holds it.
 
     Integers of any size survive (up to 4300 digits). Refused are: invalid UTF-8, a byte order mark, NaN and
-    infinities, numbers that no float holds, nesting deeper than `DEPTH`, more than `VALUES` values. Unpaired surrogates, which only an escape can
-    spell, become U+FFFD.
+    infinities, numbers that no float holds, nesting deeper than `DEPTH`, more than `VALUES` values. Unpaired
+    surrogates, which only an escape can spell, become U+FFFD.
 
     Returns:
         The value, of whatever type: that an array or a bare text is no message is for the reader of messages to say.
