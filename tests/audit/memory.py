@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from troth.audit.model import TargetReport
 
     Server = Callable[[Any], Iterable[Any]]
-    """Takes one message; what it yields is sent back, in this order."""
+    """Takes one message; what it yields is sent back, in this order: JSON values, or what a transport would note."""
 
 LIMITS = Limits(start=0.2, method=0.05, settle=0.004, stop=0.1, frames=2_000)
 TARGET = StdioTarget(name="memory", command=("memory",))
@@ -45,7 +45,7 @@ class MemoryLink:
             return
         try:
             for answer in self._server(message):
-                self.receive(Incoming(channel="stdio", value=answer))
+                self.receive(answer if isinstance(answer, Incoming) else Incoming(channel="stdio", value=answer))
         except EOFError:
             self.dead = "exited with status 0"
             self.receive(Incoming(channel="stdio", problem=self.dead, end=True))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from troth.audit.config import LARGEST
 from troth.audit.masking import MASK, is_secret_name, mask_command, mask_text, mask_url, mask_words
 from troth.audit.targets import HttpTarget, Place, StdioTarget, Target, UsageError, parse_targets
 
@@ -331,3 +332,40 @@ def test_any_word_is_a_target_or_a_usage_error(word: str) -> None:
 @given(st.lists(st.text(max_size=20), max_size=6))
 def test_masking_keeps_the_number_of_words(words: list[str]) -> None:
     assert len(mask_words(words)) == len(words)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("odd", ["/" * 200, "/*" * 5_000, ",/*" * 5_000, '"\\\\' * 20_000, "// " * 200])
+def test_comments_of_any_look_are_read_in_linear_time(tmp_path: Path, odd: str) -> None:
+    path = config(tmp_path, '{"mcpServers": {"a": {"command": "x"},\n' + odd + '\n"b": {"command": "y"}}}')
+    if odd.startswith("//"):
+        assert [target.name for target in parse_targets([], config=path)] == ["a", "b"]
+    else:
+        with pytest.raises(UsageError, match="not JSON"):
+            parse_targets([], config=path)
+
+
+@pytest.mark.parametrize("cwd", ["a\0b", "\ud800", "~nobody-of-this-name/x"])
+def test_a_folder_that_cannot_be_is_refused(tmp_path: Path, cwd: str) -> None:
+    path = config(tmp_path, {"mcpServers": {"a": {"command": "x", "cwd": cwd}}})
+    with pytest.raises(UsageError, match=r"mcpServers\.a\.cwd: is no folder"):
+        parse_targets([], config=path)
+
+
+def test_a_file_that_is_too_large_is_no_configuration(tmp_path: Path) -> None:
+    path = config(tmp_path, " " * (LARGEST + 1))
+    with pytest.raises(UsageError, match="is larger than"):
+        parse_targets([], config=path)
+
+
+@pytest.mark.parametrize("text", ["x" * 50 + "{}", "{}" + "x" * 50, "({})", "{}"])
+def test_the_larger_part_of_a_secret_is_masked_as_the_whole_is(text: str) -> None:
+    secret = "sk-1234567890abcdef"
+    for part in (secret, secret[:-1], secret[1:], secret[: len(secret) // 2 + 1], secret[-len(secret) // 2 :]):
+        assert mask_text(text.format(part), [secret]) == text.format(MASK)
+    assert mask_text("sk-1234 and the rest", [secret]) == "sk-1234 and the rest"
+
+
+def test_a_name_is_never_made_of_a_secret() -> None:
+    (target,) = parse_targets([], ["docker", "run", "image", "--token", "s3cretvalue"])
+    assert target.name == "image"

@@ -23,6 +23,9 @@ from troth.audit.report.clean import (
     MOST_FRAMES,
     MOST_MEMBERS,
     MOST_NAMES,
+    MOST_TEXT,
+    MOST_VALUES,
+    SHORT_TEXT,
     clean_report,
     clean_value,
     cut,
@@ -225,3 +228,18 @@ def test_floods_of_evidence_and_names_are_cut() -> None:
     assert shown.rows[0].evidence[MOST_FRAMES // 2].message == "[cut: 960 more frames]"
     assert shown.host_view is not None
     assert shown.host_view.tools[-1] == "[cut: 3 more]"
+
+
+def test_a_wide_value_is_cut_where_it_is_deepest() -> None:
+    wide = {"top": "stays", "wide": [[["x"] * 150] * 150] * 150}
+    shown = clean_value(wide)
+    assert shown["top"] == "stays"
+    assert len(json.dumps(shown)) < 40 * MOST_VALUES
+    assert (shown["wide"][0], shown["wide"][149]) == ([["x"] * 150] * 150, "[cut: 150 members]")
+
+
+def test_many_long_texts_are_cut_shorter() -> None:
+    shown = clean_value(["x" * 3_000] * 200)
+    assert shown[0] == "x" * 3_000
+    assert shown[-1] == cut("x" * 3_000, SHORT_TEXT)
+    assert len(json.dumps(shown)) < MOST_TEXT * 1.2

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from troth.audit.wire.decode import DEPTH, Decoded, Line, Lines, excerpt, message, printable
+from troth.audit.wire.decode import DEPTH, VALUES, Decoded, Line, Lines, excerpt, message, printable
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -41,6 +41,11 @@ def test_nesting_has_a_limit(brackets):
         decoded = message(nested(levels, brackets))
         assert decoded.value is None
         assert decoded.problem.startswith(f"JSON nested too deep (more than {DEPTH} levels): ")
+
+
+def test_the_number_of_values_has_a_limit():
+    assert message(b"[" + b"0," * (VALUES - 2) + b"0]").problem == ""
+    assert message(b"[" + b"0," * VALUES + b"0]").problem.startswith(f"JSON of more than {VALUES} values: [0,0,")
 
 
 def test_many_brackets_side_by_side_are_not_deep():

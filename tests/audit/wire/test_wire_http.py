@@ -436,6 +436,7 @@ async def test_a_delete_without_an_answer_is_given_up(serving):
     ("again", "limits", "told"),
     [
         (b"data: {}\n\n", Limits(frames=20), "flood: more than 20 messages came; cut"),
+        (b"data: [[],[],[]]\n\n", Limits(values=100), "flood: more than 100 JSON values came; cut"),
         (b": comment\n\n" * 100, Limits(total=100_000), "flood: more than 100000 bytes came; cut"),
     ],
 )

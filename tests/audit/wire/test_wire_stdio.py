@@ -107,6 +107,7 @@ async def test_a_line_over_the_limit_is_skipped_and_never_held_whole(inbox):
     [
         ("flood_of_lines", Limits(frames=50), "50 lines on its standard output", 51),
         ("flood_of_bytes", Limits(total=10**7, line=10**6), "10000000 bytes on its standard output and error", 1),
+        ("flood_of_values", Limits(values=5000), "5000 JSON values on its standard output", 3),
         ("flood_of_errors", Limits(total=10**7), "10000000 bytes on its standard output and error", 0),
     ],
 )
@@ -376,3 +377,15 @@ async def test_an_unusual_refusal_of_the_system_is_told_in_its_own_words(monkeyp
 
     monkeypatch.setattr(start.subprocess, "Popen", refuse)
     assert await cannot_start(["true"]) == ("true", "Too many open files")
+
+
+async def test_a_daemon_that_left_the_tree_of_processes_is_ended_too(inbox):
+    async with peer("daemon") as link:
+        box = inbox(link)
+        await box.count(1)
+        daemon = box.values[0]["daemon"]
+        assert alive(daemon)
+    assert link.left_behind == 1
+    with anyio.fail_after(5):
+        while alive(daemon):  # noqa: ASYNC110 - another process sets no event here
+            await anyio.sleep(0.01)

@@ -1,5 +1,6 @@
 """A process that behaves as its first argument says. No library, so that it starts fast."""
 
+import contextlib
 import json
 import os
 import signal
@@ -51,6 +52,28 @@ def long_line():
 def flood_of_lines():
     while True:
         OUT.write(b"{}\n" * 1000)
+
+
+def flood_of_values():
+    while True:
+        OUT.write(b"[" + b"[]," * 1000 + b"0]\n")
+
+
+def daemon():
+    """Leaves a process behind that is nobody's child and leads a session of its own."""
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.write(writing, str(os.getpid()).encode())
+            for number in range(10):
+                with contextlib.suppress(OSError):
+                    os.close(number)
+            sleep()
+        os._exit(0)
+    os.wait()
+    say({"daemon": int(os.read(reading, 20))})
+    sys.stdin.buffer.read()
 
 
 def flood_of_bytes():
