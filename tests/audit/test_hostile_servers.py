@@ -187,3 +187,18 @@ def test_nothing_is_kept_where_every_answer_is_empty() -> None:
 )
 def test_a_touch_command_that_fails_is_told(command: tuple[str, ...]) -> None:
     assert "touch.failed" in codes(memory.audit(honest(), [LEGACY], touch=command))
+
+
+def test_a_peer_cannot_accuse_itself_of_hanging_in_words() -> None:
+    def make() -> Server:
+        inner = honest()()
+
+        def server(message: Any) -> Iterator[Any]:
+            yield from inner(message)
+            yield Incoming(channel="stdio", problem="no JSON (x): ping: no answer within 5 s")
+
+        return server
+
+    found = codes(memory.audit(make, [LEGACY]))
+    assert "protocol.junk" in found
+    assert "protocol.hangs" not in found

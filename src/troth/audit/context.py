@@ -14,6 +14,7 @@ from troth.register import Era, register
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
+    from troth.audit.model import HostView
     from troth.audit.options import Options
     from troth.audit.wire.session import Listen, Session
     from troth.capabilities import ServerCapabilities
@@ -114,6 +115,7 @@ class Context:
         open: Opens a further session with a declaration of its own.
         fresh: Makes a connection on which nothing was said yet; None where it cannot be had.
         unlisted: How many findings of a kind were left out.
+        view: What the host of ``--as`` would see.
         restarts: How many fresh connections were tried after the target had died.
     """
 
@@ -143,6 +145,7 @@ class Context:
     findings: list[Finding] = field(default_factory=list[Finding])
     unlisted: Counter[str] = field(default_factory=Counter[str])
     restarts: int = 0
+    view: HostView | None = None
 
     @property
     def era(self) -> Era:

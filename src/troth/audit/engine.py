@@ -315,20 +315,12 @@ async def _conversation(
     )
     if not legacy:
         ctx.none = await further({}, answer_none)
-    protocol.opening(ctx, reply)
-    if ctx.none is not None:
-        await protocol.unstable(ctx, ctx.none)
-    if legacy and revision == register().newest(Era.LEGACY):
-        await protocol.counter_offer(ctx)
+    await _guarded(ctx, "opening", _opening)
     for text, probe in PROBES:
         run.event(revision, text)
         await _guarded(ctx, text, probe)
-    view = await hostview.view(ctx, run.options.profile) if run.options.profile is not None else None
-    if ctx.listen is not None and ctx.listen.acknowledged is not None:
-        await ctx.full.close_listen(ctx.listen)
-    if ctx.none is not None:
-        await protocol.ended(ctx, ctx.none)
-    protocol.closing(ctx, *ctx.sessions, *([ctx.none] if ctx.none is not None else []))
+    await _guarded(ctx, "host view", _host)
+    await _guarded(ctx, "closing", _closing)
     _complete(ctx)
     declaration.deprecated(ctx)
     order = {row.id: index for index, row in enumerate(register().rows)}
@@ -339,9 +331,33 @@ async def _conversation(
         declared=declared.raw,
         rows=tuple(sorted(ctx.rows.values(), key=lambda row: order[row.id])),
         findings=(*ctx.findings, *(fault(code, f"{more} more of this kind.") for code, more in ctx.unlisted.items())),
-        host_view=view,
+        host_view=ctx.view,
     )
     return report, _server_info(reply.result)
+
+
+async def _opening(ctx: Context) -> None:
+    """What the handshakes show."""
+    protocol.opening(ctx, cast("Reply", ctx.full.opening))
+    if ctx.none is not None:
+        await protocol.unstable(ctx, ctx.none)
+    if ctx.full.revision == register().newest(Era.LEGACY):
+        await protocol.counter_offer(ctx)
+
+
+async def _host(ctx: Context) -> None:
+    """What the host of ``--as`` would see."""
+    if ctx.options.profile is not None:
+        ctx.view = await hostview.view(ctx, ctx.options.profile)
+
+
+async def _closing(ctx: Context) -> None:
+    """Ends what is open, and judges what the transcripts show."""
+    if ctx.listen is not None and ctx.listen.acknowledged is not None:
+        await ctx.full.close_listen(ctx.listen)
+    if ctx.none is not None:
+        await protocol.ended(ctx, ctx.none)
+    protocol.closing(ctx, *ctx.sessions, *([ctx.none] if ctx.none is not None else []))
 
 
 async def _guarded(ctx: Context, text: str, probe: Callable[[Context], Awaitable[None]]) -> None:

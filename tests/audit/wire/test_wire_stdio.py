@@ -386,6 +386,4 @@ async def test_a_daemon_that_left_the_tree_of_processes_is_ended_too(inbox):
         daemon = box.values[0]["daemon"]
         assert alive(daemon)
     assert link.left_behind == 1
-    with anyio.fail_after(5):
-        while alive(daemon):  # noqa: ASYNC110 - another process sets no event here
-            await anyio.sleep(0.01)
+    await gone(daemon)

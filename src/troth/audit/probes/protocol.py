@@ -12,6 +12,8 @@ from troth.audit.wire.types import Failure
 from troth.register import Era, register
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from troth.audit.context import Context
     from troth.audit.model import Finding, Frame
     from troth.audit.wire.session import Session
@@ -258,21 +260,28 @@ def closing(ctx: Context, *sessions: Session) -> None:
     """Faults that the transcripts show at the end."""
     for session in sessions:
         _asked_elsewhere(ctx, session)
+        sent = (mapping(frame.message) for frame in session.frames if frame.direction is Direction.SENT)
+        asked = frozenset(body["method"] for body in sent if {"id", "method"} <= body.keys())
         for code, text, frame in session.problems:
             ctx.finding(code, f"{text[:1].upper()}{text[1:]}.", frame)
         for frame in session.strays[:3]:
             if any(frame in finding.evidence for finding in ctx.findings):
                 continue
-            late = any(note.message.endswith(" s") for note in session.frames if _is_timeout(note))
+            late = any(_timed_out(note, asked) for note in session.frames)
             text = "A response comes after its time or twice." if late else "A response answers nothing that was asked."
             ctx.finding("protocol.stray", text, frame)
         for note in session.frames:
-            method = note.message.partition(":")[0] if _is_timeout(note) else ""
+            method = _timed_out(note, asked)
             if method and not (method == "tools/call" and ctx.slow):
                 ctx.finding("protocol.hangs", f"`{method}` is never answered.", note)
 
 
-def _is_timeout(frame: Frame) -> bool:
-    return (
-        frame.direction is Direction.NOTE and isinstance(frame.message, str) and ": no answer within" in frame.message
-    )
+def _timed_out(note: Frame, asked: Collection[str]) -> str:
+    """The method that a note of the auditor says was never answered; empty for every other frame.
+
+    A transport's note quotes the peer, but never begins with its words.
+    """
+    if note.direction is not Direction.NOTE or not isinstance(note.message, str):
+        return ""
+    method, colon, detail = note.message.partition(": ")
+    return method if colon and method in asked and detail.startswith("no answer within ") else ""
