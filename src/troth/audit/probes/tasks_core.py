@@ -48,11 +48,11 @@ async def probe(ctx: Context) -> None:
         ctx.refused_task = got
     elif got.ok:
         ctx.judge(ROW, Verdict.PARTIAL, "`tasks/get` answers for a task that does not exist.", got)
-    else:
-        ctx.judge(ROW, Verdict.KEPT, "Task methods are served; an unknown task is refused.", got)
     _list(ctx, listed)
     await _cancel(ctx)
     await _tool_calls(ctx)
+    if raw and got.refused and not refused_rightly(got):
+        _get_served(ctx, got, listed)
     _containers(ctx)
     if ctx.refused_task is not None:
         _get_refused(ctx, ctx.refused_task)
@@ -64,6 +64,21 @@ def _containers(ctx: Context) -> None:
     for row in CONTAINERS:
         if row not in ctx.rows:
             ctx.judge(row, inner.verdict, f"Holds `tasks.requests.tools.call`. {inner.message}", *inner.evidence)
+
+
+def _as_unknown(ctx: Context, reply: Reply) -> bool:
+    """Whether a refusal is what any unknown method gets, so that it shows no handler."""
+    return ctx.unknown is not None and reply.code == ctx.unknown.code
+
+
+def _get_served(ctx: Context, got: Reply, listed: Reply) -> None:
+    """An unknown task is refused in a way of its own, or other task methods show that they are served."""
+    proven = not _as_unknown(ctx, got) or listed.ok or (ctx.polled is not None and ctx.polled.ok)
+    if proven:
+        ctx.judge(ROW, Verdict.KEPT, "Task methods are served; an unknown task is refused.", got, ctx.polled)
+    else:
+        message = f"`tasks/get` of an unknown task gets {told(got)}, as any unknown method does: it shows no handler."
+        ctx.judge(ROW, Verdict.NOT_OBSERVABLE, message, got, ctx.unknown, hint=HINT)
 
 
 def _get_refused(ctx: Context, got: Reply) -> None:
@@ -138,6 +153,9 @@ async def _cancel(ctx: Context) -> None:
         broken(ctx, CANCEL, "tasks/cancel", reply)
     elif reply.ok:
         ctx.judge(CANCEL, Verdict.BROKEN, "`tasks/cancel` accepts a task that does not exist.", reply)
+    elif _as_unknown(ctx, reply):
+        message = f"`tasks/cancel` of an unknown task gets {told(reply)}, as any unknown method does."
+        ctx.judge(CANCEL, Verdict.NOT_OBSERVABLE, message, reply, ctx.unknown, hint=HINT)
     elif reply.code == INVALID_PARAMS:
         ctx.judge(CANCEL, Verdict.KEPT, "`tasks/cancel` refuses an unknown task with -32602.", reply)
     else:
