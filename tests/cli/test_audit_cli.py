@@ -151,6 +151,7 @@ def test_without_options_all_revisions_are_asked_and_nothing_is_called(engine: E
         (["--change-tool", "a=[]", "--", "x"], "must be a JSON object"),
         (["--touch", "'", "--", "x"], "--touch: not a command line: No closing quotation"),
         (["--touch", " ", "--", "x"], "--touch: the command is empty"),
+        (["--touch", "no-such-program a", "--", "x"], "--touch: there is no program 'no-such-program'"),
         (["--anchor", ":3", "--", "x"], "--anchor: write FILE or FILE:LINE"),
         (["--anchor", "a:0", "--", "x"], "--anchor: write FILE or FILE:LINE"),
         (["--timeout", "0", "--", "x"], "--timeout"),

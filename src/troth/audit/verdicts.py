@@ -51,6 +51,9 @@ FINDINGS: dict[str, Meaning] = {
     "cache.varies-by-connection": Meaning(
         Severity.ERROR, "Two connections with the same declaration see two lists.", "N-LIST-ANSWER-TOOLS"
     ),
+    "change-tool.failed": Meaning(
+        Severity.NOTE, "The tool that `--change-tool` names did not run, so it can have changed nothing."
+    ),
     "declaration.deprecated": Meaning(
         Severity.NOTE, "A capability in use is deprecated in this revision.", "N-DEPRECATED"
     ),

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import shlex
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -324,6 +325,8 @@ def _touch(given: str | None) -> tuple[str, ...] | None:
         raise UsageError(f"--touch: not a command line: {error}: {given!r}") from None
     if not words:
         raise UsageError("--touch: the command is empty.")
+    if shutil.which(words[0]) is None:
+        raise UsageError(f"--touch: there is no program {words[0]!r}; check the spelling, and that it can be executed.")
     return words
 
 

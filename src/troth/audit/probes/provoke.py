@@ -5,12 +5,13 @@ Free of effects by the server's own word (`readOnlyHint`) or by the user's (a na
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from subprocess import DEVNULL
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from troth.audit.context import Called, mapping
+from troth.audit.context import Called, mapping, told
 from troth.audit.wire.connect import ANSWERS
 from troth.audit.wire.types import Failure
 
@@ -77,6 +78,22 @@ async def call_tool(
     return called
 
 
+def _named(ctx: Context) -> None:
+    """Says so if the tool that was named to change something could not do it."""
+    name = ctx.options.change_tool
+    if name is None or name in ctx.slow:
+        return
+    call = next((call for call in ctx.calls if call.name == name), None)
+    if call is None:
+        close = get_close_matches(name, ctx.lists["tools/list"].names("name"), 1)
+        hint = f"Did you mean {close[0]!r}?" if close else ""
+        ctx.finding("change-tool.failed", f"No tool {name!r} is listed, so --change-tool called nothing.", hint=hint)
+    elif not call.reply.ok or mapping(call.reply.result).get("isError") is True:
+        what = told(call.reply) if not call.reply.ok else "a result that says `isError`"
+        hint = f"Give it the arguments that it needs: --change-tool '{name}={{...}}'."
+        ctx.finding("change-tool.failed", f"`{name}`, named with --change-tool, gets {what}.", call.reply, hint=hint)
+
+
 async def _touch(ctx: Context, command: tuple[str, ...]) -> None:
     """Runs the user's command for at most the budget of a method; one that fails provokes nothing, and that is said."""
     problem = f"does not end within {ctx.options.limits.method:g} s"
@@ -100,6 +117,7 @@ async def probe(ctx: Context) -> None:
             ctx.slow.add(name)
             message = f"`{name}` does not answer within {ctx.options.limits.method:g} s; it is not called again."
             ctx.finding("tools.slow", message, called.reply, hint="Give it more time with --timeout.")
+    _named(ctx)
     if ctx.options.touch is not None:
         await _touch(ctx, ctx.options.touch)
     await (await ctx.alive()).settle()
