@@ -126,6 +126,20 @@ def test_a_file_that_is_not_python_is_refused(tmp_path: Path) -> None:
         runner.load(f"{path}:mcp")
 
 
+def test_a_file_whose_imports_are_not_installed_says_where_they_belong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "lonely.py"
+    path.write_text("import no_such_package\n", "utf-8")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert runner.main([f"{path}:mcp"]) == 2
+    del sys.modules["troth_target_lonely"]
+    assert capfd.readouterr().err == (
+        f"troth: {path}: No module named 'no_such_package' for {sys.executable}, which runs Troth and this target; "
+        f"install it there, or start the file: -- python {path}\n"
+    )
+
+
 def test_servers_are_told_by_what_they_offer() -> None:
     class Quiet:
         shown: Any = None

@@ -43,7 +43,7 @@ def load(target: str) -> object:
     """The object that ``file.py:name`` names.
 
     Raises:
-        NoServerError: There is no such file or object.
+        NoServerError: There is no such file or object, or the file imports what is not installed.
     """
     file, _, name = target.rpartition(":")
     path = Path(file)
@@ -56,7 +56,11 @@ def load(target: str) -> object:
     # The file's neighbours can be imported, and the module finds itself; neither hides a package that is installed.
     sys.path.append(str(path.resolve().parent))
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        where = f"{error} for {sys.executable}, which runs Troth and this target"
+        raise NoServerError(f"{file}: {where}; install it there, or start the file: -- python {file}") from error
     value: object = module
     for part in name.split("."):
         if not hasattr(value, part):
