@@ -188,6 +188,17 @@ class View:
         counts = Counter(item.severity for item in self.faults)
         return {severity: counts[severity] for severity in reversed(Severity) if severity is not Severity.NONE}
 
+    @cached_property
+    def counts(self) -> Mapping[Severity, str]:
+        """The same in words; with how many kinds there are, where one occurs in several revisions or targets."""
+        kinds = Counter(fault.item.severity for fault in merge(self.faults))
+        return {
+            severity: plural(count, severity.value)
+            + (f" ({plural(kinds[severity], 'kind')})" if kinds[severity] < count else "")
+            for severity, count in self.severities.items()
+            if count
+        }
+
     def fails(self, item: Item) -> bool:
         """Whether an item counts as a failure: what ``fail_on`` says, and errors whatever it says."""
         least = min(SEVERITY_RANK[self.fail_on or Severity.ERROR], SEVERITY_RANK[Severity.ERROR])

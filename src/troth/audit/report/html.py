@@ -6,6 +6,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
 
 from troth.audit.model import Outcome
 from troth.audit.report.common import condense, merge, outcome_words, plural, revisions_of, server_line, span, to_json
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 def render(view: View) -> str:
     """The report as an HTML page. Everything that varies goes through Jinja2's escaping."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["names"] = _names
     template = environment.from_string((files("troth.audit.report") / "page.html.jinja").read_text("utf-8"))
     return template.render(
         view=view,
@@ -28,7 +30,6 @@ def render(view: View) -> str:
         faults=merge(view.faults),
         marks=MARKS,
         checked=Outcome.CHECKED,
-        counts=[plural(count, severity.value) for severity, count in view.severities.items() if count],
         condense=condense,
         frame=_frame,
         outcome_words=outcome_words,
@@ -37,6 +38,15 @@ def render(view: View) -> str:
         span=span,
         to_json=to_json,
     )
+
+
+def _names(text: str) -> Markup:
+    """A sentence whose names stand between backticks, set as code."""
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:
+        return escape(text)
+    marked = (Markup("<code>{}</code>").format(piece) if at % 2 else escape(piece) for at, piece in enumerate(pieces))
+    return Markup("").join(marked)
 
 
 def _frame(frame: Frame) -> str:

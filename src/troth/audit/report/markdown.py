@@ -51,8 +51,7 @@ def code(text: str, *, cell: bool = False) -> str:
 def render(view: View) -> str:
     """The report as GitHub-flavoured Markdown."""
     report = view.report
-    counts = [plural(count, severity.value) for severity, count in view.severities.items() if count]
-    lines = [f"## Troth audit: {', '.join(counts) or 'no findings'}", ""]
+    lines = [f"## Troth audit: {', '.join(view.counts.values()) or 'no findings'}", ""]
     for target in report.targets:
         facts = f"{server_line(target)}, over {target.transport}"
         if target.outcome is not Outcome.CHECKED:

@@ -82,7 +82,13 @@ def _layout(width: int, grid: Grid) -> _Layout:
     """The roomiest layout in which all columns stand side by side; else as many as fit beside a narrow first column."""
     number, path = min(grid.id_width, _LONGEST_ID), max(grid.path_width, *map(len, _SIDES.values()))
     narrow = min(path, _NARROW_PATH)
-    for layout in (_Layout(number, path, 0), _Layout(0, path, 0), _Layout(number, narrow, 0), _Layout(0, narrow, 0)):
+    for layout in (
+        _Layout(grid.id_width, path, 0),
+        _Layout(number, path, 0),
+        _Layout(0, path, 0),
+        _Layout(number, narrow, 0),
+        _Layout(0, narrow, 0),
+    ):
         if _fit(width, layout) >= len(grid.columns):
             return replace(layout, fit=len(grid.columns))
     return _Layout(0, narrow, max(_fit(width, _Layout(0, narrow, 0)), 1))
@@ -109,10 +115,15 @@ class _Screen:
 
     def pair(self, label: str, text: str, *, indent: int = 2, style: str = "") -> None:
         """A label and text that wraps beside it."""
+        self.pairs(((label, text, style),), indent=indent)
+
+    def pairs(self, rows: Iterable[tuple[str, str, str]], *, indent: int = 2) -> None:
+        """Labels, and texts with their styles, which wrap beside them in one column."""
         table = Table.grid(padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True, min_width=10)
         table.add_column(overflow="fold")
-        table.add_row(Text(label, style="dim"), Text(text, style=style))
+        for label, text, style in rows:
+            table.add_row(Text(label, style="dim"), Text(text, style=style))
         self.console.print(Padding(table, (0, 0, 0, indent)))
 
     def head(self) -> None:
@@ -197,12 +208,9 @@ class _Screen:
         head.append(f"  {fault.words(self.view)}", style="dim")
         self.say(head)
         self.say(item.message, 2)
-        for label, text in (("mend", item.hint), ("source", item.source)):
-            if text:
-                self.pair(label, text)
-        for label, text in excerpt(item.evidence, whole=self.view.verbose):
-            self.pair(label, text, style="dim")
-        self.pair("again", self.view.again(item))
+        rows = [(label, text, "") for label, text in (("mend", item.hint), ("source", item.source)) if text]
+        rows += [(label, text, "dim") for label, text in excerpt(item.evidence, whole=self.view.verbose)]
+        self.pairs([*rows, ("again", self.view.again(item), "")])
 
     def unobserved(self) -> None:
         if not self.view.unobserved:
@@ -233,12 +241,11 @@ class _Screen:
         self.heading(f"As {view.profile} sees {target}, {span(list(revisions), self.asked)}")
         if not view.speaks:
             self.say("It does not speak this revision.", 2)
-        for path, use in view.effective.items():
-            self.pair(path, use)
-        for label, names in (("tools", view.tools), ("prompts", view.prompts), ("resources", view.resources)):
-            self.pair(label, f"{len(names)}: {', '.join(names)}" if names else "none")
-        for note in view.notes:
-            self.pair("note", note)
+        rows = [*view.effective.items()]
+        for kind, names in (("tools", view.tools), ("prompts", view.prompts), ("resources", view.resources)):
+            rows.append((f"sees {kind}", f"{len(names)}: {', '.join(names)}" if names else "none"))
+        rows += [("note", note) for note in view.notes]
+        self.pairs((label, text, "") for label, text in rows)
 
     def summary(self) -> None:
         view, report = self.view, self.view.report
@@ -248,8 +255,7 @@ class _Screen:
                 "verdicts",
                 ", ".join(f"{count} {MARKS[verdict][1] or verdict.value}" for verdict, count in view.verdicts.items()),
             )
-        counts = [plural(count, severity.value) for severity, count in view.severities.items() if count]
-        self.pair("findings", ", ".join(counts) or "none")
+        self.pair("findings", ", ".join(view.counts.values()) or "none")
         if report.suppressed:
             names = dict.fromkeys(f"{item.id} {item.verdict or ''}".strip() for item in view.items if item.suppressed)
             self.pair("baseline", f"{plural(report.suppressed, 'finding')} suppressed: {', '.join(names)}".rstrip(": "))
