@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from troth.audit.model import Verdict
+from troth.audit.verdicts import VERDICTS
 from troth.cli import main
 from troth.register import register
 from troth.register.find import names
@@ -98,6 +100,29 @@ def test_a_miss_without_anything_near_points_to_the_list() -> None:
     assert output.splitlines()[-1] == (
         "Error: The register knows nothing called 'qqqqqqqq'. `troth explain --list` shows every name."
     )
+
+
+@pytest.mark.parametrize(("query", "name"), [("Broken", "broken"), ("not seen", "not-observable")])
+def test_a_verdict_is_explained(query: str, name: str) -> None:
+    code, output = run(["--format", "json", query])
+    assert code == 0
+    told = VERDICTS[Verdict(name)]
+    entry = {"code": name, "severity": told.severity.value, "meaning": told.text, "source": ""}
+    assert json.loads(output) == {"topic": "verdict", "entries": [entry]}
+
+
+def test_the_code_of_a_finding_is_explained() -> None:
+    assert run(["listen.untagged"]) == (
+        0,
+        "listen.untagged\nA message of a listen stream lacks its subscription id.\n\nA finding of the audit\n"
+        "  severity      error.\n  laid down in  docs/specification/2026-07-28/basic/index.mdx:412\n",
+    )
+
+
+def test_a_misspelt_finding_is_put_right() -> None:
+    code, output = run(["negotiation.unknown-versoin"])
+    assert code == 2
+    assert "Did you mean negotiation.unknown-version or " in output
 
 
 def test_a_hostile_query_is_shown_tame_and_short() -> None:

@@ -13,7 +13,7 @@ import click
 
 from troth.register.explain import explain, overview
 from troth.register.find import find, suggest
-from troth.register.layout import Line, Page, Style, as_lines, as_markdown, as_text
+from troth.register.layout import Fact, Line, Page, Section, Style, as_lines, as_markdown, as_text
 from troth.register.load import Register, register
 from troth.register.record import listing, record
 
@@ -53,7 +53,7 @@ def command(query: str | None, everything: bool, style: str) -> None:
     """Tell what QUERY means in each protocol revision.
 
     QUERY is an id (CAP-17), a path (roots.listChanged), a method (resources/subscribe), an error code (-32021), a gap
-    (G-06), a revision (2025-11-25) or a host profile (opencode-v1).
+    (G-06), a revision (2025-11-25), a host profile (opencode-v1), or what an audit says (broken, tools.slow).
     """
     if everything == (query is not None):
         raise click.UsageError("Give either one QUERY or --list.")
@@ -62,16 +62,47 @@ def command(query: str | None, everything: bool, style: str) -> None:
         _print(style, (overview(known),), listing(known))
         return
     found = find(known, query)
-    if found is None:
+    if found is not None:
+        _print(style, explain(known, found), record(known, found))
+    elif (told := _said(query)) is not None:
+        _print(style, *told)
+    else:
         raise click.UsageError(_miss(known, query))
-    _print(style, explain(known, found), record(known, found))
+
+
+def _said(query: str) -> tuple[tuple[Page, ...], dict[str, object]] | None:
+    """What a verdict or the code of a finding means, as pages and as data; None if an audit says no such word."""
+    from troth.audit.context import laid_down  # only what the register does not know pays for these
+    from troth.audit.model import Severity, Verdict
+    from troth.audit.verdicts import FINDINGS, VERDICTS
+
+    word = query.strip().lower()
+    name = Verdict.NOT_OBSERVABLE.value if word == "not seen" else word
+    topic = "finding" if name in FINDINGS else "verdict"
+    meaning = FINDINGS.get(name) or next((told for verdict, told in VERDICTS.items() if verdict.value == name), None)
+    if meaning is None:
+        return None
+    severity = "no fault" if meaning.severity is Severity.NONE else meaning.severity.value
+    source = laid_down(meaning.source)
+    facts = (Fact("severity", f"{severity}."), *((Fact("laid down in", source),) if source else ()))
+    entry = {"code": name, "severity": meaning.severity.value, "meaning": meaning.text, "source": source}
+    page = Page(f"`{name}`", meaning.text, (Section(f"A {topic} of the audit", (facts,)),))
+    return (page,), {"topic": topic, "entries": [entry]}
 
 
 def _miss(known: Register, query: str) -> str:
     shown = repr(query if len(query) <= 60 else f"{query[:60]}...")
-    near = suggest(known, query)
+    near = suggest(known, query) or _similar(query)
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
     return f"The register knows nothing called {shown}. {hint}`troth explain --list` shows every name."
+
+
+def _similar(query: str) -> list[str]:
+    from difflib import get_close_matches
+
+    from troth.audit.verdicts import FINDINGS, VERDICTS
+
+    return get_close_matches(query.strip().lower(), [*FINDINGS, *(verdict.value for verdict in VERDICTS)], 3)
 
 
 def _print(style: str, pages: tuple[Page, ...], data: object) -> None:
