@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import sys
+from typing import Any
 
-import anyio
+import memory
 
-from troth.audit.engine import audit
-from troth.audit.options import Options
-from troth.audit.targets import StdioTarget
-from troth.audit.wire.types import Limits
+from troth.testing import Script, Send
+from troth.testing.stdio import CONTEXT
 
-SERVER = (sys.executable, "-m", "troth.testing", "server")
 REVISION = "2025-11-25"
 
 
-def said(**how: object) -> list[tuple[str, str]]:
+def honest() -> memory.Server:
+    script = Script()
+    return lambda message: (out.message for out in script.feed(message, CONTEXT) if isinstance(out, Send))
+
+
+def said(**how: Any) -> list[tuple[str, str]]:
     """Message and hint of what the named tool could not do, in an audit of the honest server."""
-    options = Options(revisions=(REVISION,), limits=Limits(method=3, settle=0.05), **how)  # pyright: ignore[reportArgumentType]
-    target = StdioTarget(name="honest", command=SERVER)
-    (report,) = anyio.run(audit, [target], options, lambda _: None)
-    found = report.revisions[REVISION].findings
+    found = memory.audit(honest, [REVISION], **how).revisions[REVISION].findings
     return [(finding.message, finding.hint) for finding in found if finding.code == "change-tool.failed"]
 
 
