@@ -92,17 +92,18 @@ def _said(query: str) -> tuple[tuple[Page, ...], dict[str, object]] | None:
 
 def _miss(known: Register, query: str) -> str:
     shown = repr(query if len(query) <= 60 else f"{query[:60]}...")
-    near = suggest(known, query) or _similar(query)
+    near = _similar(query) or suggest(known, query)
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
     return f"The register knows nothing called {shown}. {hint}`troth explain --list` shows every name."
 
 
 def _similar(query: str) -> list[str]:
+    """Words of an audit that are hardly different."""
     from difflib import get_close_matches
 
     from troth.audit.verdicts import FINDINGS, VERDICTS
 
-    return get_close_matches(query.strip().lower(), [*FINDINGS, *(verdict.value for verdict in VERDICTS)], 3)
+    return get_close_matches(query.strip().lower(), [*FINDINGS, *(verdict.value for verdict in VERDICTS)], 3, 0.8)
 
 
 def _print(style: str, pages: tuple[Page, ...], data: object) -> None:
