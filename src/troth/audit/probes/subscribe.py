@@ -121,7 +121,7 @@ def _undeclared(ctx: Context, reply: Reply, updates: tuple[Frame, ...]) -> None:
         ctx.judge(ROW, Verdict.UNDECLARED, "Updates are sent, and `subscribe` is not declared.", *updates[:2])
         return
     if refused_rightly(reply) and ctx.declared.row(ROW).value is False:
-        ctx.judge(ROW, Verdict.ABSENT, "Declared false; `resources/subscribe` is refused with -32601.", reply)
+        ctx.judge(ROW, Verdict.KEPT, "Declared false, and `resources/subscribe` is refused with -32601.", reply)
         return
     undeclared(ctx, ROW, "resources/subscribe", reply)
 
@@ -157,7 +157,7 @@ async def _modern(ctx: Context, reply: Reply, updates: tuple[Frame, ...], mine: 
         if uris:
             ctx.judge(ROW, Verdict.UNDECLARED, "Updates are acknowledged, and `subscribe` is not declared.", *frames)
         elif ctx.declared.row(ROW).value is False:
-            ctx.judge(ROW, Verdict.ABSENT, "Declared false, and not acknowledged.", *frames)
+            ctx.judge(ROW, Verdict.KEPT, "Declared false, and updates are not acknowledged.", *frames)
         else:
             ctx.judge(ROW, Verdict.ABSENT, "Not declared, and not acknowledged.", *frames)
     elif listen is None or listen.acknowledged is None:
