@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from troth.audit.wire.types import Reply
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+UNSAID = "The list changed ({}), and nothing announced it."
+NAMED = 5
+"""So many names that came or went are told."""
 HINT = "Name a tool that changes the list with --change-tool, or a command with --touch."
 
 
@@ -67,14 +70,31 @@ def tag(frame: Frame) -> object:
     return mapping(mapping(mapping(frame.message).get("params")).get("_meta")).get(SUBSCRIPTION_ID)
 
 
-def changed(ctx: Context, kind: _Kind) -> tuple[Reply, Reply] | None:
-    """The two readings of a list that differ in names, if one does."""
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Two readings of a list that differ in names.
+
+    Attributes:
+        words: What came and what went.
+        replies: The two readings.
+    """
+
+    words: str
+    replies: tuple[Reply, ...]
+
+
+def changed(ctx: Context, kind: _Kind) -> Change | None:
+    """How a list differs from what it was at first, if one does."""
     for method, member in kind.lists:
         first, later = ctx.lists.get(method), ctx.later.get(method)
         if first is None or later is None or not (first.served and later.served):
             continue
-        if sorted(first.names(member)) != sorted(later.names(member)):
-            return first.reply, later.reply
+        before, after = first.names(member), later.names(member)
+        if sorted(before) != sorted(after):
+            came = [f"+ {name[:60]}" for name in after if name not in before]
+            went = [f"- {name[:60]}" for name in before if name not in after]
+            words = ", ".join((came + went)[:NAMED]) or "an entry comes more or less often"
+            return Change(words, (first.reply, later.reply))
     return None
 
 
@@ -95,7 +115,7 @@ def _legacy(ctx: Context, kind: _Kind, seen: tuple[Frame, ...]) -> None:
     elif seen:
         ctx.judge(kind.row, Verdict.KEPT, f"`{kind.notification}` arrived.", *seen[:2])
     elif pair is not None:
-        ctx.judge(kind.row, Verdict.BROKEN, "The list changed, and nothing announced it.", *pair)
+        ctx.judge(kind.row, Verdict.BROKEN, UNSAID.format(pair.words), *pair.replies)
     elif session.link.transport == "http" and session.stream_status != 200 and session.session_id is None:
         ctx.judge(
             kind.row,
@@ -168,7 +188,7 @@ def _declared_modern(ctx: Context, kind: _Kind, seen: tuple[Frame, ...], *, aske
     elif seen:
         ctx.judge(kind.row, Verdict.KEPT, f"`{kind.notification}` arrived on the listen stream.", *frames, *seen[:2])
     elif pair is not None:
-        ctx.judge(kind.row, Verdict.BROKEN, "The list changed, and nothing announced it.", *frames, *pair)
+        ctx.judge(kind.row, Verdict.BROKEN, UNSAID.format(pair.words), *frames, *pair.replies)
     else:
         ctx.judge(
             kind.row,

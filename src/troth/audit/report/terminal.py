@@ -255,7 +255,11 @@ class _Screen:
                 "verdicts",
                 ", ".join(f"{count} {MARKS[verdict][1] or verdict.value}" for verdict, count in view.verdicts.items()),
             )
-        self.pair("findings", ", ".join(view.counts.values()) or "none")
+        unchecked = [target for target in report.targets if target.outcome is not Outcome.CHECKED]
+        if unchecked:
+            self.pair("unchecked", f"{plural(len(unchecked), 'target')} could not be checked", style="bold red")
+        if view.counts or len(unchecked) < len(report.targets):
+            self.pair("findings", ", ".join(view.counts.values()) or "none")
         if report.suppressed:
             names = dict.fromkeys(f"{item.id} {item.verdict or ''}".strip() for item in view.items if item.suppressed)
             self.pair("baseline", f"{plural(report.suppressed, 'finding')} suppressed: {', '.join(names)}".rstrip(": "))
