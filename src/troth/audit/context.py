@@ -72,16 +72,22 @@ class Listing:
 
 @dataclass(slots=True, kw_only=True)
 class Called:
-    """One tool call made to see what it causes.
+    """One request made to see what it causes: a tool called, a prompt or a resource fetched.
 
     Attributes:
-        name: The tool.
+        name: The tool, the prompt or the URI.
         reply: The last reply.
+        method: ``tools/call``, ``prompts/get`` or ``resources/read``.
+        params: Parameters of the first request.
         asks: Kinds of input that the answer asked for (modern): method and parameters, with the frame.
+        questioned: Whether anything was asked of the client before the last reply, in either era.
     """
 
     name: str
     reply: Reply
+    method: str
+    params: Mapping[str, Any]
+    questioned: bool = False
     asks: list[tuple[str, Mapping[str, Any], Frame]] = field(
         default_factory=list[tuple[str, "Mapping[str, Any]", Frame]]
     )
@@ -109,6 +115,7 @@ class Context:
         logging: Reply to `logging/setLevel`.
         slow: Tools that did not answer within the budget of a method; they are not called again.
         calls: Tool calls made with full capabilities.
+        fetched: Prompts and resources fetched with full capabilities.
         polled: Reply to `tasks/get` for a task that the audit made.
         refused_task: Reply to `tasks/get` for a task that does not exist, where it needs a second look.
         made_tasks: Ids of tasks that the audit made.
@@ -136,6 +143,7 @@ class Context:
     logging: Reply | None = None
     slow: set[str] = field(default_factory=set[str])
     calls: list[Called] = field(default_factory=list[Called])
+    fetched: list[Called] = field(default_factory=list[Called])
     polled: Reply | None = None
     refused_task: Reply | None = None
     made_tasks: set[str] = field(default_factory=set[str])

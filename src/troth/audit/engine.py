@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
+import msgspec
 
 from troth.audit import across, era, hostview
 from troth.audit.context import Context, fault, mapping
@@ -97,6 +98,8 @@ class _Run:
     """Seconds for an opening, once one went unanswered: a target that hangs need not cost the full budget each time."""
     handshake: tuple[Outcome, str] | None = None
     """What became of a legacy handshake that was made for its own sake."""
+    silent: set[str] = field(default_factory=set[str])
+    """Modern revisions whose opening got no answer at all."""
     sessions: list[Session] = field(default_factory=list["Session"])
     starting: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(AT_ONCE))
 
@@ -177,7 +180,7 @@ async def _target(run: _Run) -> TargetReport:
             tasks.start_soon(_pace, run)
         for revision in order:
             tasks.start_soon(one, revision)
-    reports = {revision: results[revision] for revision in revisions}
+    reports = _nothing_started(run, {revision: results[revision] for revision in revisions})
     outcome, reason = _outcome(reports)
     if outcome is Outcome.UNREACHABLE and run.handshake is not None and run.handshake[0] is Outcome.DID_NOT_START:
         outcome, reason = run.handshake
@@ -193,6 +196,20 @@ async def _target(run: _Run) -> TargetReport:
         started_at=now.isoformat(timespec="seconds").replace("+00:00", "Z"),
         elapsed_ms=int((time.monotonic() - run.started) * 1000),
     )
+
+
+def _nothing_started(run: _Run, reports: Mapping[str, RevisionReport]) -> dict[str, RevisionReport]:
+    """Silence on the modern opening tells the era of a server that lives; one that never started has none."""
+    legacy = [report for name, report in reports.items() if register().era(name) is Era.LEGACY]
+    found = [(report.outcome, report.reason) for report in legacy] or [run.handshake]
+    dead = [state[1] for state in found if state is not None and state[0] is Outcome.DID_NOT_START]
+    if len(dead) != len(found):
+        return dict(reports)
+    changed = {"outcome": Outcome.DID_NOT_START, "reason": dead[0]}
+    return {
+        name: msgspec.structs.replace(report, **changed) if name in run.silent else report
+        for name, report in reports.items()
+    }
 
 
 def _outcome(reports: Mapping[str, RevisionReport]) -> tuple[Outcome, str]:
@@ -245,8 +262,6 @@ async def _revision(run: _Run, revision: str) -> tuple[RevisionReport, Any]:
 
 
 def _timed(report: RevisionReport, elapsed: int) -> RevisionReport:
-    import msgspec
-
     return msgspec.structs.replace(report, elapsed_ms=elapsed)
 
 
@@ -291,6 +306,8 @@ async def _conversation(
     legacy = full.era is Era.LEGACY
     outcome, reason = _judged(full, era.judge_initialize if legacy else era.judge)
     if outcome is not Outcome.CHECKED:
+        if not legacy and reply.failure in (Failure.TIMEOUT, Failure.CLOSED):
+            run.silent.add(revision)
         return _unchecked(outcome, reason, 0.0, protocol.unopened(full, reply)), None
     if none is not None and (none.opening is None or not none.opening.ok):
         none = None

@@ -44,9 +44,8 @@ def judge(reply: Reply) -> tuple[Outcome, str]:
         return Outcome.UNREACHABLE, reason
     if reply.code in MODERN_CODES:
         return Outcome.NOT_SERVED, f"the server is of the modern era and refuses this revision: {told(reply)}"
-    if reply.failure is Failure.TIMEOUT:
-        return Outcome.NOT_SERVED, "`server/discover` is never answered: the server is a legacy one"
-    return Outcome.NOT_SERVED, f"`server/discover` gets {told(reply)}: the server is a legacy one"
+    what = f"no answer ({reply.detail})" if reply.failure in (Failure.TIMEOUT, Failure.CLOSED) else told(reply)
+    return Outcome.NOT_SERVED, f"`server/discover` gets {what}: the server is a legacy one"
 
 
 def judge_initialize(reply: Reply) -> tuple[Outcome, str]:

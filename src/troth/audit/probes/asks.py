@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from troth.audit.context import mapping, told
 from troth.audit.model import Severity, Verdict
 from troth.audit.probes import client_tasks, elicitation, roots, sampling
-from troth.audit.probes.provoke import call_tool, callable_tools
+from troth.audit.probes.provoke import call_tool, callable_tools, exchange
 from troth.audit.probes.tools import ABSENT_TOOL
 from troth.audit.wire.connect import answer_all
 from troth.capabilities import read_client
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from troth.audit.model import Frame
     from troth.audit.wire.session import Session
 
-Askers = dict[str, tuple[str, ...]]
-"""Tools that ask, with the rows that their questions need."""
+Askers = list[tuple["Called", tuple[str, ...]]]
+"""Requests that made the server ask, with the rows that its questions need."""
 NEEDS = (roots.needs, sampling.needs, elicitation.needs, client_tasks.needs)
 MISSING = -32021
+TOOL = "tools/call"
 NARROW: tuple[Mapping[str, Any], ...] = (
     {},
     {"elicitation": {}},
@@ -58,12 +59,13 @@ class Question:
 
 async def probe(ctx: Context) -> None:
     """Repeats with narrower declarations what asked something, and judges every question."""
-    questions = [*_asked(ctx.sessions, ctx.full.capabilities), *_of_calls(ctx.calls, ctx.full.capabilities)]
+    made = [*ctx.calls, *ctx.fetched]
+    questions = [*_asked(ctx.sessions, ctx.full.capabilities), *_of_calls(made, ctx.full.capabilities)]
     askers = _askers(ctx)
     if ctx.none is not None:
         questions += await _with_nothing(ctx, ctx.none, askers)
     if askers:
-        questions += await (_narrow_modern(ctx, askers) if ctx.modern else _narrow_legacy(ctx, askers, questions))
+        questions += await (_narrow_modern if ctx.modern else _narrow_legacy)(ctx, askers, questions)
     _judge(ctx, questions)
     _unheard_of(ctx)
     if ctx.modern:
@@ -103,50 +105,61 @@ def _of_calls(calls: Iterable[Called], declared: Mapping[str, Any]) -> Iterator[
 
 
 def _askers(ctx: Context) -> Askers:
-    """Tools that asked something when they were called with everything declared, with the rows that they needed."""
+    """What made the server ask of a client that declares everything, with the rows that its questions needed."""
     ready = callable_tools(ctx)
     asked = [ask for session in ctx.sessions for ask in session.asks]
-    found: Askers = {}
-    for called in ctx.calls:
+    found: Askers = []
+    for called in (*ctx.calls, *ctx.fetched):
         sent, last = called.reply.frames[0].at, called.reply.frames[-1].at
         rows = {row for method, params, _ in called.asks for row in needs(method, params)}
         rows |= {row for ask in asked if sent <= ask.frame.at <= last for row in needs(ask.method, ask.params)}
-        if rows and called.name in ready:
-            found[called.name] = tuple(sorted(rows))
+        if rows and (called.method != TOOL or called.name in ready):
+            found.append((called, tuple(sorted(rows))))
     return found
+
+
+async def _again(session: Session, called: Called, capabilities: Mapping[str, Any] | None = None) -> Called:
+    return await exchange(session, called.name, called.method, called.params, capabilities=capabilities)
 
 
 async def _with_nothing(ctx: Context, none: Session, askers: Askers) -> list[Question]:
     """What is asked of a client that declared nothing."""
-    calls: list[Called] = []
+    calls: list[tuple[Called, tuple[str, ...]]] = []
     if ctx.modern:
         await none.listen({})
     await none.call("tools/call", {"name": ABSENT_TOOL, "arguments": {}})
+    needed = {called.name: rows for called, rows in askers if called.method == TOOL}
     for name, arguments in callable_tools(ctx).items():
         if not none.dead:
-            calls.append(await call_tool(none, name, arguments))
+            calls.append((await call_tool(none, name, arguments), needed.get(name, ())))
+    for called, rows in askers:
+        if called.method != TOOL and not none.dead:
+            calls.append((await _again(none, called), rows))
     await none.settle()
-    for called in calls:
-        _refusal(ctx, called, askers.get(called.name, ()), {})
-    return [*_asked([none], none.capabilities), *_of_calls(calls, none.capabilities)]
+    for called, rows in calls:
+        _refusal(ctx, called, rows, {})
+    return [*_asked([none], none.capabilities), *_of_calls((called for called, _ in calls), none.capabilities)]
 
 
-async def _narrow_modern(ctx: Context, askers: Askers) -> list[Question]:
+async def _narrow_modern(ctx: Context, askers: Askers, known: Iterable[Question]) -> list[Question]:
     """The same calls on one connection with one narrower declaration after another: nothing may be inferred."""
     questions: list[Question] = []
-    arguments = callable_tools(ctx)
-    for name, rows in askers.items():
+    # What asks a stranger too asks everybody, and infers nothing from earlier requests.
+    everybody = {question.method for question in known if not question.declared}
+    for asker, rows in askers:
         for declared in NARROW:
-            called = await call_tool(await ctx.alive(), name, arguments[name], capabilities=declared)
+            called = await _again(await ctx.alive(), asker, declared)
             found = [*_of_calls([called], declared)]
             questions += found
             _refusal(ctx, called, rows, declared)
-            if not declared and found:
+            inferred = [question for question in found if question.method not in everybody]
+            if not declared and inferred and ctx.none is not None:
                 ctx.finding(
                     "modern.infers",
-                    f"`{name}` asks for `{found[0].method}` on a request that declares nothing, after one that did.",
-                    found[0].frame,
-                    rows=needs(found[0].method, found[0].params),
+                    f"`{asker.name}` asks for `{inferred[0].method}` on a request that declares nothing, after one "
+                    "that did.",
+                    inferred[0].frame,
+                    rows=needs(inferred[0].method, inferred[0].params),
                     hint="Read the client capabilities of each request from its own `_meta`.",
                 )
     return questions
@@ -166,8 +179,8 @@ async def _narrow_legacy(ctx: Context, askers: Askers, known: Iterable[Question]
         session = await ctx.open(declared, answer_all)
         if session is None:
             continue
-        for name in askers:
-            await call_tool(session, name, callable_tools(ctx)[name])
+        for asker, _ in askers:
+            await _again(session, asker)
         await session.settle()
         questions += _asked([session], declared)
     return questions

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 from troth.audit.context import Listing, told
 from troth.audit.model import Verdict
 from troth.audit.probes.families import broken, dropped, refused_rightly, undeclared
+from troth.audit.probes.provoke import fetch
 from troth.audit.shapes import problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from troth.audit.context import Context
+    from troth.audit.wire.types import Reply
 
 ROW = "CAP-14"
 PROMPTS = 5
@@ -35,10 +37,14 @@ async def probe(ctx: Context) -> None:
 
 
 async def _get(ctx: Context, listing: Listing) -> None:
+    delivered = refused = None
     for prompt in listing.items[:PROMPTS]:
-        got = await ctx.call("prompts/get", {"name": prompt["name"], "arguments": arguments(prompt)})
+        filled = arguments(prompt)
+        called = await fetch(ctx, prompt["name"], "prompts/get", {"name": prompt["name"], "arguments": filled})
+        got = called.reply
         wrong = problem("prompts/get", got.result) if got.ok and not _asks(got.result) else ""
-        if refused_rightly(got) or got.failure is not None or wrong:
+        plain = not prompt.get("arguments") and not called.questioned
+        if refused_rightly(got) or got.failure is not None or wrong or (got.refused and plain):
             ctx.judge(
                 ROW,
                 Verdict.PARTIAL,
@@ -48,7 +54,23 @@ async def _get(ctx: Context, listing: Listing) -> None:
                 hint="Serve `prompts/get` for every prompt that is listed.",
             )
             return
-    ctx.judge(ROW, Verdict.KEPT, f"{len(listing.items)} prompts are listed and answered.", listing.reply)
+        delivered, refused = (delivered or got, refused) if got.ok else (delivered, got)
+    _judge(ctx, listing, delivered, refused)
+
+
+def _judge(ctx: Context, listing: Listing, delivered: Reply | None, refused: Reply | None) -> None:
+    count = len(listing.items)
+    if delivered is not None:
+        ctx.judge(ROW, Verdict.KEPT, f"{count} prompts are listed, and can be had.", listing.reply, delivered)
+    elif refused is not None:
+        ctx.judge(
+            ROW,
+            Verdict.NOT_OBSERVABLE,
+            f"{count} prompts are listed; none accepts made-up arguments: {told(refused)}.",
+            listing.reply,
+            refused,
+            hint="List a prompt without arguments.",
+        )
 
 
 def _asks(result: object) -> bool:

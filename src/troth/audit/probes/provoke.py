@@ -56,9 +56,23 @@ def _task_only(tool: Mapping[str, Any]) -> bool:
 async def call_tool(
     session: Session, name: str, arguments: Mapping[str, Any], *, capabilities: Mapping[str, Any] | None = None
 ) -> Called:
-    """Calls a tool and answers what it asks for (modern), at most `ROUNDS` times."""
-    params: dict[str, Any] = {"name": name, "arguments": dict(arguments)}
-    called = Called(name=name, reply=await session.call("tools/call", params, capabilities=capabilities))
+    """Calls a tool and answers what it asks for (see `exchange`)."""
+    params = {"name": name, "arguments": dict(arguments)}
+    return await exchange(session, name, "tools/call", params, capabilities=capabilities)
+
+
+async def exchange(
+    session: Session,
+    name: str,
+    method: str,
+    params: Mapping[str, Any],
+    *,
+    capabilities: Mapping[str, Any] | None = None,
+) -> Called:
+    """Makes a request that may ask for input before it is done, and gives that input, at most `ROUNDS` times."""
+    before = len(session.asks)
+    reply = await session.call(method, params, capabilities=capabilities)
+    called = Called(name=name, method=method, params=params, reply=reply)
     for _ in range(ROUNDS):
         result = mapping(called.reply.result)
         requests = mapping(result.get("inputRequests"))
@@ -67,14 +81,22 @@ async def call_tool(
         responses: dict[str, Any] = {}
         for key, value in requests.items():
             request = mapping(value)
-            method = request.get("method")
-            if isinstance(method, str):
-                called.asks.append((method, mapping(request.get("params")), called.reply.frames[-1]))
-                responses[key] = ANSWERS.get(method, {})
+            kind = request.get("method")
+            if isinstance(kind, str):
+                called.asks.append((kind, mapping(request.get("params")), called.reply.frames[-1]))
+                responses[key] = ANSWERS.get(kind, {})
         again = {**params, "inputResponses": responses}
         if isinstance(result.get("requestState"), str):
             again["requestState"] = result["requestState"]
-        called.reply = await session.call("tools/call", again, capabilities=capabilities)
+        called.reply = await session.call(method, again, capabilities=capabilities)
+    called.questioned = bool(called.asks) or len(session.asks) > before
+    return called
+
+
+async def fetch(ctx: Context, name: str, method: str, params: Mapping[str, Any]) -> Called:
+    """Fetches a prompt or a resource, and keeps what was asked on the way for the judgement of questions."""
+    called = await exchange(await ctx.alive(), name, method, params)
+    ctx.fetched.append(called)
     return called
 
 

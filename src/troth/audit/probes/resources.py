@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from troth.audit.context import INVALID_PARAMS, mapping, told
 from troth.audit.model import Severity, Verdict
 from troth.audit.probes.families import broken, dropped, refused_rightly, undeclared
+from troth.audit.probes.provoke import fetch
 from troth.audit.shapes import problem
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ async def _unknown(ctx: Context) -> None:
 async def _read(ctx: Context, listing: Listing) -> None:
     await _unknown(ctx)
     uri = listing.items[0]["uri"]
-    got = await ctx.call("resources/read", {"uri": uri})
+    called = await fetch(ctx, uri, "resources/read", {"uri": uri})
+    got = called.reply
     asks = got.ok and "inputRequests" in mapping(got.result)
     wrong = problem("resources/read", got.result) if got.ok and not asks else ""
     if refused_rightly(got) or got.failure is not None or wrong:
@@ -77,6 +79,9 @@ async def _read(ctx: Context, listing: Listing) -> None:
             got,
             hint="Serve `resources/read` for every resource that is listed.",
         )
+    elif got.refused and called.questioned:
+        message = f"{len(listing.items)} resources are listed; the first asks its client, and is not read without."
+        ctx.judge(ROW, Verdict.KEPT, message, listing.reply, got)
     elif got.refused:
         ctx.judge(
             ROW,

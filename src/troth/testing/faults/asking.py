@@ -87,6 +87,17 @@ def _asks_in_list(_script: Script, call: Call) -> JsonObject | None:
     return {"resultType": "input_required", "inputRequests": {"question": {"method": "roots/list"}}}
 
 
+def _asks_in(method: str) -> Twist:
+    """Answers a method that may ask with a question, whatever the client declared."""
+
+    def hook(_script: Script, call: Call) -> JsonObject | None:
+        if call.method != method or "inputResponses" in call.params:
+            return None
+        return {"resultType": "input_required", "inputRequests": {"question": {"method": "roots/list"}}}
+
+    return Twist(instead=hook)
+
+
 def _client_member(member: str) -> Twist:
     return Twist(declare=put(member, value={}))
 
@@ -172,6 +183,22 @@ FAULTS: tuple[Fault, ...] = (
         "Answers prompts/list with an input request.",
         Twist(instead=_asks_in_list),
         finding="input-required.wrong-method",
+    ),
+    fault(
+        "modern-prompt-asks-undeclared-roots",
+        "CAP-02",
+        MODERN,
+        "Asks for roots before it gives a prompt, of a client that declared none.",
+        _asks_in("prompts/get"),
+        verdict="ungated",
+    ),
+    fault(
+        "modern-resource-asks-undeclared-roots",
+        "CAP-02",
+        MODERN,
+        "Asks for roots before it gives a resource, of a client that declared none.",
+        _asks_in("resources/read"),
+        verdict="ungated",
     ),
     fault(
         "infers-capabilities-between-requests",
