@@ -402,7 +402,7 @@ def _complete(ctx: Context) -> None:
             ctx.judge(row.id, verdict, "Declared; nothing that was seen decides it." if declared else "Not declared.")
     for row in register().at(Side.CLIENT, ctx.revision):
         if row.id not in ctx.rows:
-            hint = "Name a tool that asks with --change-tool, or allow all with --active."
+            hint = "Name a tool that asks with --change-tool, or allow all with --active." + provoke.left_out(ctx)
             ctx.judge(row.id, Verdict.NOT_OBSERVABLE, "The server asked nothing that needs it.", hint=hint)
 
 

@@ -69,6 +69,9 @@ FINDINGS: dict[str, Meaning] = {
     "declaration.unknown": Meaning(
         Severity.NOTE, "A member that no revision defines; legal, and understood by nobody."
     ),
+    "declaration.client-refused": Meaning(
+        Severity.ERROR, "A client is refused for a capability that the server does not know; they are an open set."
+    ),
     "declaration.transports-differ": Meaning(Severity.WARNING, "One server declares different things per transport."),
     "era.discover-malformed": Meaning(
         Severity.WARNING, "The discover result lacks members that the schema requires.", "N-DISCOVER"
@@ -143,6 +146,9 @@ FINDINGS: dict[str, Meaning] = {
     "result.leaked-member": Meaning(Severity.NOTE, "Results carry members of another revision."),
     "result.members": Meaning(Severity.WARNING, "A result lacks members that its schema requires."),
     "touch.failed": Meaning(Severity.WARNING, "The command that was to change something did not work."),
+    "tasks.forbidden-accepted": Meaning(
+        Severity.NOTE, "A tool that forbids tasks is called as one, and not refused.", "N-TASKS-FORBIDDEN"
+    ),
     "tools.slow": Meaning(Severity.NOTE, "A tool takes longer than the audit waits for one method."),
     "tools.unknown-accepted": Meaning(Severity.WARNING, "A tool that does not exist seems to run."),
     "tasks.not-isolated": Meaning(Severity.ERROR, "One session sees another session's tasks.", "N-TASKS-BIND"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from troth.audit.context import mapping, told
 from troth.audit.model import Severity, Verdict
 from troth.audit.probes.families import broken, undeclared
-from troth.audit.probes.provoke import callable_tools
+from troth.audit.probes.provoke import callable_tools, left_out
 from troth.audit.probes.tools import ABSENT_TOOL
 from troth.audit.shapes import problem
 from troth.audit.wire.dialect import LOG_LEVEL
@@ -74,7 +74,11 @@ async def _legacy(ctx: Context) -> None:
         broken(ctx, ROW, "logging/setLevel", reply, wrong)
     elif not messages:
         ctx.judge(
-            ROW, Verdict.NOT_OBSERVABLE, "Levels are accepted; nothing was logged while watched.", reply, hint=HINT
+            ROW,
+            Verdict.NOT_OBSERVABLE,
+            "Levels are accepted; nothing was logged while watched.",
+            reply,
+            hint=HINT + left_out(ctx),
         )
     else:
         await _level_respected(ctx, reply, messages)
@@ -141,7 +145,9 @@ async def _modern(ctx: Context) -> None:
     elif everything:
         ctx.judge(ROW, Verdict.KEPT, "Messages arrive where a level is set, and only there.", *everything[:2])
     else:
-        ctx.judge(ROW, Verdict.NOT_OBSERVABLE, "Declared; no call that was made logged anything.", hint=HINT)
+        ctx.judge(
+            ROW, Verdict.NOT_OBSERVABLE, "Declared; no call that was made logged anything.", hint=HINT + left_out(ctx)
+        )
 
 
 def _calls(ctx: Context) -> list[tuple[str, dict[str, object]]]:

@@ -12,7 +12,7 @@ from troth.audit.wire.types import Failure
 from troth.register import Era, register
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from troth.audit.context import Context
     from troth.audit.model import Finding, Frame
@@ -24,6 +24,8 @@ UNKNOWN_NOTIFICATION = "notifications/troth/unknown"
 NO_VERSION = "1900-01-01"
 UNSUPPORTED = -32022
 HEADER_MISMATCH = -32020
+STRANGE: Mapping[str, Any] = {"trothUnknown": {}}
+"""A client capability that nobody defines."""
 LOGGED_EARLY = "notifications/message"
 
 
@@ -43,6 +45,7 @@ async def probe(ctx: Context) -> None:
     await _ping(ctx)
     await _session(ctx)
     if ctx.modern:
+        await _stranger(ctx)
         await _version(ctx)
         await _envelope(ctx)
         await _headers(ctx)
@@ -97,12 +100,22 @@ async def ended(ctx: Context, session: Session) -> None:
 
 
 async def counter_offer(ctx: Context) -> None:
-    """A handshake for a version that does not exist gets a version that does (legacy)."""
-    session = await ctx.fresh()
-    if session is None:
+    """A handshake for a version that does not exist gets a version that does (legacy).
+
+    It declares a capability that nobody knows besides. Only if it is refused, the two are told apart, and from a
+    server that takes no further connection.
+    """
+    reply = await _handshake(ctx, NO_VERSION, STRANGE)
+    if reply is not None and not reply.ok:
+        plain = await _handshake(ctx, ctx.full.revision, {})
+        strange = await _handshake(ctx, ctx.full.revision, STRANGE) if plain is not None and plain.ok else None
+        if strange is None:
+            return
+        if strange.refused:
+            _refuses_strangers(ctx, strange)
+            reply = await _handshake(ctx, NO_VERSION, {})
+    if reply is None:
         return
-    params = {"protocolVersion": NO_VERSION, "capabilities": {}, "clientInfo": dict(CLIENT_INFO)}
-    reply = await session.call("initialize", params, timeout=ctx.options.limits.start)
     offered = mapping(reply.result).get("protocolVersion")
     if not reply.ok:
         ctx.finding(
@@ -113,6 +126,26 @@ async def counter_offer(ctx: Context) -> None:
     elif offered not in register().revisions:
         message = f"`initialize` for version {NO_VERSION} is answered with version {str(offered)[:40]!r}."
         ctx.finding("negotiation.unknown-version", message, reply)
+
+
+async def _handshake(ctx: Context, version: str, capabilities: Mapping[str, Any]) -> Reply | None:
+    session = await ctx.fresh()
+    if session is None:
+        return None
+    params = {"protocolVersion": version, "capabilities": dict(capabilities), "clientInfo": dict(CLIENT_INFO)}
+    return await session.call("initialize", params, timeout=ctx.options.limits.start)
+
+
+def _refuses_strangers(ctx: Context, reply: Reply) -> None:
+    message = f"`{reply.method}` with a client capability that no revision defines gets {told(reply)}."
+    ctx.finding("declaration.client-refused", message, reply, hint="Ignore capabilities that you do not know.")
+
+
+async def _stranger(ctx: Context) -> None:
+    """A capability of the client that nobody knows is no reason to refuse it (modern)."""
+    reply = await ctx.call("server/discover", capabilities={**ctx.full.capabilities, **STRANGE})
+    if reply.refused:
+        _refuses_strangers(ctx, reply)
 
 
 async def _version(ctx: Context) -> None:

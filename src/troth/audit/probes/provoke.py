@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 READ_ONLY_TOOLS = 10
 """So many read-only tools are called; the rest are taken to be alike."""
 ACTIVE_TOOLS = 50
+NAMED = 3
+"""So many tools that were not called are named."""
 ROUNDS = 8
 """Most rounds of input that one call may ask for. Source: rule of the specification's own clients."""
 
@@ -41,11 +43,30 @@ def callable_tools(ctx: Context) -> dict[str, Mapping[str, Any]]:
     return found
 
 
+def left_out(ctx: Context) -> str:
+    """Which tools may be called and were not, since nobody knows their arguments; empty if there are none."""
+    named = ctx.options.change_tool
+    names = [tool["name"][:60] for tool in _allowed(ctx) if _required(tool) and tool["name"] != named]
+    if not names:
+        return ""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f" Not called, since they need arguments (--change-tool 'NAME={{...}}'): {', '.join(names[:NAMED])}{more}."
+
+
+def _allowed(ctx: Context) -> Iterator[Mapping[str, Any]]:
+    listing = ctx.lists.get("tools/list")
+    for tool in listing.items if listing is not None else ():
+        if ctx.options.active or mapping(tool.get("annotations")).get("readOnlyHint") is True:
+            yield tool
+
+
+def _required(tool: Mapping[str, Any]) -> bool:
+    return bool(mapping(tool.get("inputSchema")).get("required"))
+
+
 def _ready(ctx: Context) -> Iterator[str]:
-    for tool in ctx.lists["tools/list"].items:
-        read_only = mapping(tool.get("annotations")).get("readOnlyHint") is True
-        required = mapping(tool.get("inputSchema")).get("required")
-        if (read_only or ctx.options.active) and not required and not _task_only(tool) and tool["name"] not in ctx.slow:
+    for tool in _allowed(ctx):
+        if not _required(tool) and not _task_only(tool) and tool["name"] not in ctx.slow:
             yield tool["name"]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from troth.audit.context import INVALID_PARAMS, mapping, told
-from troth.audit.model import Verdict
+from troth.audit.model import Severity, Verdict
 from troth.audit.probes.families import broken, refused_rightly, undeclared
 from troth.audit.probes.provoke import callable_tools
 from troth.audit.shapes import problem
@@ -180,6 +180,7 @@ async def _tool_calls(ctx: Context) -> None:
         )
         return
     ready = callable_tools(ctx)
+    await _forbidden(ctx, next(((tool, ready[tool]) for tool in ready if tool not in willing), None))
     name = next((tool for tool in ready if tool in willing), None)
     # A tool that runs as a task only is called by nobody else's leave than the user's.
     if name is None:
@@ -187,6 +188,26 @@ async def _tool_calls(ctx: Context) -> None:
         ctx.judge(CALL, Verdict.NOT_OBSERVABLE, f"Tools allow it ({few}); none may be called.", hint=HINT)
         return
     await _make(ctx, name, ready[name])
+
+
+async def _forbidden(ctx: Context, tool: tuple[str, Mapping[str, Any]] | None) -> None:
+    """A tool that does not allow tasks, called as one: -32601 is due (advice, not a rule)."""
+    if tool is None:
+        return
+    name, arguments = tool
+    made = await ctx.call("tools/call", {"name": name, "arguments": dict(arguments), "task": {"ttl": TTL}})
+    if not made.ok:
+        return
+    task = not problem("tasks/create", made.result)
+    message = f"`{name}` does not allow tasks, and {'becomes one' if task else 'runs at once'} when called as one."
+    ctx.finding(
+        "tasks.forbidden-accepted",
+        message,
+        made,
+        rows=(CALL,),
+        hint="Refuse it with -32601, or allow tasks in `execution.taskSupport`.",
+        severity=Severity.WARNING if task else None,
+    )
 
 
 async def _make(ctx: Context, name: str, arguments: Mapping[str, Any]) -> None:

@@ -33,6 +33,12 @@ def _at_once(_script: Script, call: Call) -> JsonObject | None:
     return {"content": [{"type": "text", "text": "The work is done."}]}
 
 
+def _forbidden_runs(_script: Script, call: Call) -> JsonObject | None:
+    if call.method != "tools/call" or "task" not in call.params or call.params.get("name") == "slow":
+        return None
+    return {"content": [{"type": "text", "text": "It runs."}]}
+
+
 def _absent(script: Script, call: Call) -> bool:
     return not any(task == call.params.get("taskId") for task in script.tasks)
 
@@ -44,6 +50,14 @@ def _execution(_call: Call, result: JsonObject) -> None:
 
 
 FAULTS: tuple[Fault, ...] = (
+    fault(
+        "tasks-forbidden-tool-runs",
+        "CAP-24",
+        _TASKS,
+        "Runs a tool at once that does not allow tasks and is called as one.",
+        Twist(instead=_forbidden_runs),
+        finding="tasks.forbidden-accepted",
+    ),
     fault(
         "tasks-empty",
         "CAP-21",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from troth.register import Era, register
+from troth.register import Era, Side, register
 from troth.testing.faults.hooks import ALL, LEGACY, MODERN, Fault, edit_result, fault, instead, lax, refuse, rewrite
 from troth.testing.model import SILENT, Exit, Junk, Refusal, Send, Twist
 
@@ -48,6 +48,13 @@ def _refuse_version(_script: Script, call: Call) -> Answer | None:
     if call.method != "initialize" or wanted in LEGACY:
         return None
     return Refusal(-32022, "Unsupported protocol version", {"supported": list(LEGACY), "requested": wanted})
+
+
+def _refuse_strange_clients(_script: Script, call: Call) -> Answer | None:
+    declared = call.params.get("capabilities", {}) if call.method == "initialize" else call.capabilities
+    known = {row.key[0] for row in register().rows if row.side is Side.CLIENT}
+    strange = sorted(set(declared) - known)
+    return Refusal(-32602, f"Unknown client capabilities: {', '.join(strange)}") if strange else None
 
 
 def _no_version_data(_script: Script, _call: Call | None, message: JsonObject) -> JsonObject:
@@ -137,6 +144,14 @@ FAULTS: tuple[Fault, ...] = (
         make=lambda code: Twist(instead=_on_unknown(Refusal(int(code), "Invalid request parameters"))),
         finding="protocol.unknown-method",
         value="-32602",
+    ),
+    fault(
+        "refuses-unknown-client-capabilities",
+        "",
+        ALL,
+        "Refuses a client that declares a capability which no revision defines.",
+        Twist(instead=_refuse_strange_clients),
+        finding="declaration.client-refused",
     ),
     fault(
         "unknown-method-unanswered",
