@@ -98,6 +98,23 @@ async def test_modern_headers_are_made_from_the_body(method: str, params: dict[s
     assert "Mcp-Session-Id" not in headers
 
 
+async def test_arguments_that_the_schema_mirrors_travel_in_headers_too() -> None:
+    link = FakeLink(echo, transport="http")
+    chat = session(link, MODERN)
+    named = {name: {"x-mcp-header": name.title()} for name in ("region", "count", "dry", "empty", "ratio", "absent")}
+    inner = {"type": "object", "properties": {"zone": {"x-mcp-header": "Zone"}}}
+    chat.schemas["add"] = {"properties": {**named, "deep": inner, "bad": {"x-mcp-header": "no token"}, "plain": {}}}
+    arguments = {"region": "süd", "count": 7, "dry": True, "empty": "", "ratio": 0.5, "deep": {"zone": "a"}}
+    await chat.call("tools/call", {"name": "add", "arguments": {**arguments, "bad": "x", "plain": "y"}})
+    assert {key: value for key, value in link.headers[0].items() if key.startswith("Mcp-Param-")} == {
+        "Mcp-Param-Region": "=?base64?c8O8ZA==?=",
+        "Mcp-Param-Count": "7",
+        "Mcp-Param-Dry": "true",
+        "Mcp-Param-Empty": "",
+        "Mcp-Param-Zone": "a",
+    }
+
+
 @pytest.mark.parametrize("value", [" padded", "two\r\nlines", "=?base64?eA==?=", "ünï", ""])
 def test_a_header_value_that_would_be_damaged_is_wrapped(value: str) -> None:
     import base64

@@ -186,6 +186,7 @@ class Context:
             fresh = await self.reopen()
             if fresh is not None:
                 self.past.append(last)
+                fresh.schemas = last.schemas
                 self.full = fresh
                 self.listen = None
         return self.full

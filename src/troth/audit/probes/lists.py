@@ -50,6 +50,8 @@ async def read(session: Session, method: str, **how: Any) -> Listing:
         body = mapping(reply.result)
         entries = cast("list[object]", body[KEYS[method]])
         items.extend(mapping(entry) for entry in entries)
+        if method == "tools/list":
+            session.schemas |= {item["name"]: item["inputSchema"] for item in items}
         following = body.get("nextCursor")
         if not isinstance(following, str) or len(replies) >= PAGES or anyio.current_time() > until:
             return Listing(method=method, replies=tuple(replies), items=tuple(items))
@@ -63,6 +65,8 @@ async def learn(ctx: Context) -> None:
     """Reads the four lists, declared or not: what is served is seen by asking."""
     for method in KEYS:
         session = await ctx.alive()
+        if ctx.none is not None:
+            ctx.none.schemas = session.schemas
         listing = await read(session, method)
         ctx.lists[method] = listing
         if listing.repeats:

@@ -73,13 +73,9 @@ async def _legacy(ctx: Context) -> None:
     elif not reply.ok or wrong:
         broken(ctx, ROW, "logging/setLevel", reply, wrong)
     elif not messages:
-        ctx.judge(
-            ROW,
-            Verdict.NOT_OBSERVABLE,
-            "Levels are accepted; nothing was logged while watched.",
-            reply,
-            hint=HINT + left_out(ctx),
-        )
+        hint = HINT + left_out(ctx)
+        message = "Levels are accepted; nothing was logged while watched."
+        ctx.judge(ROW, Verdict.NOT_OBSERVABLE, message, reply, hint=hint)
     else:
         await _level_respected(ctx, reply, messages)
 
@@ -145,9 +141,8 @@ async def _modern(ctx: Context) -> None:
     elif everything:
         ctx.judge(ROW, Verdict.KEPT, "Messages arrive where a level is set, and only there.", *everything[:2])
     else:
-        ctx.judge(
-            ROW, Verdict.NOT_OBSERVABLE, "Declared; no call that was made logged anything.", hint=HINT + left_out(ctx)
-        )
+        hint = HINT + left_out(ctx)
+        ctx.judge(ROW, Verdict.NOT_OBSERVABLE, "Declared; no call that was made logged anything.", hint=hint)
 
 
 def _calls(ctx: Context) -> list[tuple[str, dict[str, object]]]:

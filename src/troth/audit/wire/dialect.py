@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+import json
+import re
+from typing import TYPE_CHECKING, Any, cast
 
 from troth.register import Era, register
 
@@ -23,6 +25,9 @@ UI_EXTENSION = META + "ui"
 
 NO_VERSION_HEADER = frozenset({"2024-11-05", "2025-03-26"})
 """Revisions that have no `MCP-Protocol-Version` header. Source: 2025-06-18/basic/transports."""
+
+TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+"""What a header may be called. Source: RFC 9110, section 5.6.2."""
 
 NAME_PARAMETER: Mapping[str, str] = {
     "tools/call": "name",
@@ -70,6 +75,33 @@ def encode_header(value: str) -> str:
     return f"=?base64?{base64.b64encode(value.encode('utf-8', 'surrogatepass')).decode('ascii')}?="
 
 
+def mirrored(schema: object, arguments: object, depth: int = 16) -> dict[str, str]:
+    """Headers ``Mcp-Param-...`` of a tool call: arguments whose schema names a header of their own.
+
+    Args:
+        schema: The tool's ``inputSchema``, as listed.
+        arguments: The arguments of the call.
+        depth: How many objects deep to look.
+
+    Source: 2026-07-28/basic/transports, custom headers from tool parameters.
+    """
+    headers: dict[str, str] = {}
+    properties = _members(_members(schema).get("properties"))
+    for name, value in _members(arguments).items():
+        described = _members(properties.get(name))
+        token = described.get("x-mcp-header")
+        if isinstance(value, dict) and depth:
+            headers |= mirrored(described, cast("object", value), depth - 1)
+        elif isinstance(token, str) and TOKEN.fullmatch(token) and isinstance(value, (bool, int, str)):
+            words = value if isinstance(value, str) else json.dumps(value)
+            headers[f"Mcp-Param-{token}"] = encode_header(words)
+    return headers
+
+
+def _members(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
 def legacy_headers(revision: str | None, session: str | None) -> dict[str, str]:
     """Headers of a legacy message: the negotiated revision where it has such a header, and the session's id."""
     headers: dict[str, str] = {}
@@ -80,12 +112,16 @@ def legacy_headers(revision: str | None, session: str | None) -> dict[str, str]:
     return headers
 
 
-def modern_headers(revision: str, method: str, params: Mapping[str, Any]) -> dict[str, str]:
-    """Headers of a modern request, made from its body."""
+def modern_headers(
+    revision: str, method: str, params: Mapping[str, Any], schemas: Mapping[str, object] | None = None
+) -> dict[str, str]:
+    """Headers of a modern request, made from its body, and for a tool call from the tool's schema (by name)."""
     headers = {"MCP-Protocol-Version": revision, "Mcp-Method": encode_header(method)}
     name = params.get(NAME_PARAMETER.get(method, ""))
     if isinstance(name, str):
         headers["Mcp-Name"] = encode_header(name)
+        if method == "tools/call" and schemas is not None:
+            headers |= mirrored(schemas.get(name), params.get("arguments"))
     return headers
 
 

@@ -111,6 +111,8 @@ class Session:
         """Responses that answer nothing that was asked, and messages that are none."""
         self.problems: list[tuple[str, str, Frame]] = []
         """What was wrong with frames as frames: code of the finding, words, and the frame or the note of it."""
+        self.schemas: dict[str, object] = {}
+        """Input schemas of the tools that were listed, by name: some arguments travel in headers too (modern HTTP)."""
         self.negotiated: str | None = None
         self.opening: Reply | None = None
         """The reply to `initialize` or `server/discover`."""
@@ -469,10 +471,11 @@ class Session:
 
     def _headers(self, method: str, params: Mapping[str, Any], replace: Mapping[str, str]) -> dict[str, str]:
         if self.era is Era.MODERN:
-            headers = modern_headers(self.revision, method, params)
+            headers = modern_headers(self.revision, method, params, self.schemas)
         else:
             headers = legacy_headers(self.negotiated, self.session_id)
-        return {key: value for key, value in {**headers, **replace}.items() if value}
+        left_out = {key for key, value in replace.items() if not value}
+        return {key: value for key, value in {**headers, **replace}.items() if key not in left_out}
 
     def _record(
         self, direction: Direction, message: Any, channel: str | None = None, status: int | None = None
