@@ -137,6 +137,10 @@ def test_the_audit_finds_the_fault(name: str, reports: Mapping[str, TargetReport
         assert fault.finding in codes(report) | outcomes
 
 
+def test_what_is_asked_of_everybody_is_inferred_from_nothing(reports: Mapping[str, TargetReport]) -> None:
+    assert "modern.infers" not in codes(reports["modern-prompt-asks-undeclared-roots"])
+
+
 @pytest.mark.parametrize("name", sorted(HARMLESS))
 def test_the_audit_is_not_misled(name: str, reports: Mapping[str, TargetReport]) -> None:
     report = reports[name]

@@ -155,12 +155,16 @@ def converse(host: Host) -> list[str]:
     if first:
         host.open()
         host.ask("tasks/list")
+    host.context = Context(session="three", stream="elsewhere")
+    host.capabilities = {**host.capabilities, "unheardOf": {}}
+    host.open()
     return transcript(host)
 
 
 def _tasks(host: Host) -> None:
     own = host.capabilities
     host.capabilities = {**own, **TASKS} if host.modern else own
+    host.call("read_note", task={"ttl": 1000})
     made = (host.call("slow", task={"ttl": 1000}) or {}).get("result") or {}
     identity = (made.get("task") or made).get("taskId", "absent")
     for method in ("tasks/get", "tasks/list", "tasks/get", "tasks/result", "tasks/cancel", "tasks/update"):

@@ -443,6 +443,24 @@ def check_asking_list(host: Host) -> None:
     assert host.result("prompts/list")["resultType"] == "input_required"
 
 
+def check_asking_prompt(host: Host) -> None:
+    assert host.result("prompts/get", {"name": "greet"})["resultType"] == "input_required"
+    assert host.result("prompts/get", {**GREET, "inputResponses": {}})["messages"]
+
+
+def check_asking_resource(host: Host) -> None:
+    assert host.result("resources/read", {"uri": "note://notes/one"})["resultType"] == "input_required"
+
+
+def check_picky(host: Host) -> None:
+    host.capabilities = {"unheardOf": {}}
+    assert host.open() is None
+
+
+def check_forbidden_runs(host: Host) -> None:
+    assert host.result("tools/call", {"name": "read_note", "task": {}})["content"]
+
+
 def check_inference(host: Host) -> None:
     host.capabilities = EVERYTHING
     host.call("ask_roots")
@@ -636,6 +654,10 @@ CHECKS: dict[str, Callable[[Host], None]] = {
     "modern-malformed-required-capabilities": check_listed_required,
     "modern-server-request": check_server_request,
     "modern-asks-in-a-list": check_asking_list,
+    "modern-prompt-asks-undeclared-roots": check_asking_prompt,
+    "modern-resource-asks-undeclared-roots": check_asking_resource,
+    "refuses-unknown-client-capabilities": check_picky,
+    "tasks-forbidden-tool-runs": check_forbidden_runs,
     "infers-capabilities-between-requests": check_inference,
     "list-varies-public": check_varying_list,
     "unknown-method-unanswered": check_silent,
