@@ -17,14 +17,21 @@ if TYPE_CHECKING:
 
 MODERN_CODES = frozenset({-32020, -32021, -32022})
 """Errors that only a server of the modern era sends."""
-NO_EVIDENCE = frozenset({401, 403, 429})
-"""HTTP statuses that say nothing of the era, and neither does any from 500 on."""
+NO_EVIDENCE = {
+    401: "it wants to know who asks (give a token with --header)",
+    403: "this client may not ask (a token is given with --header)",
+    429: "it is asked too often",
+}
+"""HTTP statuses that say nothing of the era, and neither does any from 500 on, in words."""
 
 
 def _no_evidence(reply: Reply) -> str | None:
     """Why an answer over HTTP says nothing of the server behind it, if that is so."""
-    if reply.status in NO_EVIDENCE or (reply.status or 0) >= 500:
-        return f"`{reply.method}` got HTTP {reply.status}, which says nothing of the era"
+    status = reply.status or 0
+    if status in NO_EVIDENCE or status >= 500:
+        return (
+            f"`{reply.method}` got HTTP {status}: {NO_EVIDENCE.get(status, 'the server, or what is before it, failed')}"
+        )
     if reply.failure is Failure.HTTP and reply.status is None:
         return f"`{reply.method}` got no HTTP answer: {reply.detail}"
     return None

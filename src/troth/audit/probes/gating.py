@@ -53,8 +53,14 @@ async def compare_lists(ctx: Context, none: Session) -> None:
         if not ctx.modern or full.names(member) != latest.names(member):
             # A list that changed under the audit tells nothing of clients.
             continue
-        # The same declaration on the other connection tells whether the declaration makes the difference.
+        # The same declaration on the other connection tells whether the declaration makes the difference. Both are
+        # read once more, since others may change a list between two readings.
         same = await read(await ctx.alive(), method, capabilities=none.capabilities)
+        mine, theirs = await read(await ctx.alive(), method), await read(none, method)
+        if sorted(mine.names(member)) != sorted(latest.names(member)):
+            continue
+        if sorted(theirs.names(member)) != sorted(listing.names(member)):
+            continue
         if same.served and sorted(same.names(member)) != sorted(listing.names(member)):
             ctx.finding(
                 "cache.varies-by-connection",

@@ -48,6 +48,9 @@ KINDS = (
 
 async def probe(ctx: Context) -> None:
     """Judges the three flags by what was seen in the whole conversation."""
+    if any(changed(ctx, kind) and not ctx.notifications(kind.notification) for kind in KINDS):
+        # The list may be ahead of its announcement.
+        await (await ctx.alive()).settle()
     if ctx.listen is not None:
         _acknowledged_first(ctx, ctx.listen)
     for kind in KINDS:
