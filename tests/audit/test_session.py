@@ -183,6 +183,17 @@ async def test_an_answer_under_another_id_is_no_answer(ident: object) -> None:
     assert len(chat.strays) == 1
 
 
+async def test_a_refusal_over_http_answers_its_request_whatever_its_id() -> None:
+    def refuse(link: FakeLink, message: dict[str, Any]) -> None:
+        error = {"jsonrpc": "2.0", "id": "server-error", "error": {"code": -32600, "message": "no session"}}
+        link.say(error, status=400, request=message["id"])
+
+    chat = session(FakeLink(refuse, transport="http"), LEGACY[-1])
+    reply = await chat.call("tools/list")
+    assert (reply.code, reply.status, chat.strays) == (-32600, 400, [])
+    assert [code for code, _, _ in chat.problems] == ["protocol.null-id"]
+
+
 async def test_a_second_answer_is_a_stray() -> None:
     def twice(link: FakeLink, message: dict[str, Any]) -> None:
         link.answer(message)

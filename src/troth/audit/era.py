@@ -29,9 +29,7 @@ def _no_evidence(reply: Reply) -> str | None:
     """Why an answer over HTTP says nothing of the server behind it, if that is so."""
     status = reply.status or 0
     if status in NO_EVIDENCE or status >= 500:
-        return (
-            f"`{reply.method}` got HTTP {status}: {NO_EVIDENCE.get(status, 'the server or a gateway failed')}"
-        )
+        return f"`{reply.method}` got HTTP {status}: {NO_EVIDENCE.get(status, 'the server or a gateway failed')}"
     if reply.failure is Failure.HTTP and reply.status is None:
         return f"`{reply.method}` got no HTTP answer: {reply.detail}"
     return None

@@ -413,6 +413,11 @@ class Session:
             # An HTTP refusal may come without an id. Source: 2025-11-25/basic/transports.
             if pending is not None and (incoming.status or 0) < 400:
                 self.problems.append(("protocol.null-id", "a response whose id is null", frame))
+        elif pending is None and (incoming.status or 0) >= 400 and incoming.request is not None:
+            # The exchange tells which request is refused; the id that the refusal made up tells nothing.
+            pending = self._pending.get(_id_key(incoming.request))
+            if pending is not None:
+                self.problems.append(("protocol.null-id", "a refusal over HTTP under an id that was never sent", frame))
         if pending is None or pending.done.is_set():
             self.strays.append(frame)
             if pending is None:
@@ -424,7 +429,7 @@ class Session:
         """A response under an id that was never sent: if one request waits, waiting longer for it is vain."""
         waiting = [item for item in self._pending.values() if not item.done.is_set() and not self._open(item)]
         if len(waiting) == 1:
-            detail = f"a response came under the id {str(body.get('id'))[:40]!r}, which was never sent"
+            detail = f"a response under the id {str(body.get('id'))[:40]!r}, which was never sent"
             frames = (waiting[0].sent, frame)
             self._settle(
                 waiting[0],
