@@ -67,8 +67,11 @@ def _containers(ctx: Context) -> None:
 
 
 def _as_unknown(ctx: Context, reply: Reply) -> bool:
-    """Whether a refusal is what any unknown method gets, so that it shows no handler."""
-    return ctx.unknown is not None and reply.code == ctx.unknown.code
+    """Whether a refusal is what any unknown method gets, in code and words, so that it shows no handler."""
+    unknown = ctx.unknown
+    if unknown is None or reply.code != unknown.code:
+        return False
+    return reply.message.replace(reply.method, "") == unknown.message.replace(unknown.method, "")
 
 
 def _get_served(ctx: Context, got: Reply, listed: Reply) -> None:
