@@ -1,0 +1,232 @@
+"""Frames of strangers, taken apart only as far as routing needs. Sans-IO; values instead of exceptions.
+
+The rules of this room:
+
+1. A `Frame` that exists is clean. It is valid JSON in valid UTF-8, bounded in bytes, depth and digits, and every
+   member at a level that was taken apart stands there once. So nobody behind it can read another message than we did.
+2. Levels that are taken apart: the envelope; `params` and its `_meta` when a request or notification is read; a
+   `result` or `error` and its `_meta` when it is opened (`opened`). All below stays as the bytes that came.
+3. A variant in case of a member that we interpret is refused beside a real one and alone: some readers (Go's
+   `encoding/json`, .NET with its web defaults) take it for the member.
+4. Whatever is written is one line (`scan.one_line`).
+
+What is refused though it is JSON: a byte order mark, see `FrameLimits` for sizes, duplicates and variants in case at
+levels that are taken apart, ids that are no text or integer. What is mended: escapes of unpaired surrogates become
+U+FFFD. Numbers are never read: an integer of 4000 digits and `1e999` pass as they came.
+
+Source: JSON-RPC 2.0; RFC 8259, 4 (members of one name), 8.1 (UTF-8, byte order mark), 9 (limits); basic protocol,
+messages (ids are never null).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from troth.bridge.levels import ENVELOPE, MEMBER, Fault, check, opened
+from troth.bridge.model import (
+    BAD_PARAMS,
+    BESIDE,
+    BODY,
+    LIMITS,
+    NOT_A_MESSAGE,
+    NOT_JSON,
+    Bad,
+    Batch,
+    Frame,
+    FrameLimits,
+    Id,
+    Kind,
+)
+from troth.bridge.scan import deeper, longer, one_line, paired
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_T = TypeVar("_T")
+_ABSENT = Raw(b"")
+_NULL = Raw(b"null")
+_WHITE = b" \t\r\n"
+
+
+class _Envelope(msgspec.Struct):
+    jsonrpc: Raw = _ABSENT
+    id: Raw = _ABSENT
+    method: Raw = _ABSENT
+    params: Raw = _ABSENT
+    result: Raw = _ABSENT
+    error: Raw = _ABSENT
+
+
+_read_envelope = msgspec.json.Decoder(_Envelope).decode
+_read_items = msgspec.json.Decoder(list[Raw]).decode
+_read_any = msgspec.json.Decoder(Raw).decode
+_read_text = msgspec.json.Decoder(str).decode
+_read_id = msgspec.json.Decoder(Id).decode
+
+_KINDS = {
+    (True, True, False, False): Kind.REQUEST,
+    (False, True, False, False): Kind.NOTIFICATION,
+    (True, False, True, False): Kind.RESPONSE,
+    (True, False, False, True): Kind.ERROR,
+    (False, False, False, True): Kind.ERROR,
+}
+"""By which of `id`, `method`, `result` and `error` stand in the envelope. Other sets are no message."""
+
+_ASKING = (Kind.REQUEST, Kind.NOTIFICATION)
+_NAMED = (Kind.REQUEST, Kind.RESPONSE)
+"""Kinds that carry an id. Null is none: the protocol forbids it."""
+
+_NAMES = tuple((name, len(name) + 4) for name in _Envelope.__struct_fields__)
+"""Members of the envelope with the bytes that quotes, colon and comma add to the name."""
+
+
+def read(data: bytes, limits: FrameLimits = LIMITS) -> Frame | Bad:
+    """Reads one JSON-RPC message, as one line, one body or one event holds it.
+
+    Args:
+        data: The bytes as they came, white space around them allowed.
+        limits: What the frame may measure.
+
+    Returns:
+        The frame, or what is wrong: -32700 for what is no JSON, -32600 for what is no message or too large, -32602
+        for members that could be read in two ways and for `params` that are no object.
+    """
+    clean = _clean(data, limits, _read_envelope)
+    return clean if isinstance(clean, Bad) else _message(*clean, limits)
+
+
+def read_batch(data: bytes, limits: FrameLimits = LIMITS, *, allowed: bool) -> Frame | Batch | Bad:
+    """Reads a message or, in a revision that has them, an array of messages.
+
+    Args:
+        data: The bytes as they came.
+        limits: What the whole may measure, and how many messages it may hold.
+        allowed: Whether the revision in force has batches (2025-03-26 alone does).
+
+    Returns:
+        A frame for a single message; a batch, in which each message is good or bad for itself; -32600 for an array
+        that is not allowed, empty or too long, holds `initialize`, or the same id twice.
+    """
+    if not allowed or not data.lstrip(_WHITE).startswith(b"["):
+        return read(data, limits)
+    clean = _clean(data, limits, _read_items)
+    if isinstance(clean, Bad):
+        return clean
+    raws, _ = clean
+    if not 0 < len(raws) <= limits.batch:
+        return Bad(NOT_A_MESSAGE, f"a batch of {len(raws)} messages, where 1 to {limits.batch} belong")
+    items = tuple(read(bytes(raw), limits) for raw in raws)
+    if any(isinstance(item, Frame) and item.method == "initialize" for item in items):
+        return Bad(NOT_A_MESSAGE, "initialize inside a batch; send it alone")
+    # Ids of requests are the sender's, ids of answers are ours: the same one on both sides is no clash.
+    ids = [(item.kind is Kind.REQUEST, item.id) for item in items if item.id is not None]
+    if len(set(ids)) < len(ids):
+        return Bad(NOT_A_MESSAGE, "a batch with the same id twice")
+    return Batch(items)
+
+
+def _clean(data: bytes, limits: FrameLimits, decode: Callable[[bytes], _T]) -> tuple[_T, bytes] | Bad:
+    """What `decode` makes of the bytes, and the bytes: valid JSON on one line, within the limits."""
+    data = data.strip(_WHITE)
+    if len(data) > limits.bytes:
+        return Bad(NOT_A_MESSAGE, f"a message of more than {limits.bytes} bytes")
+    if data.startswith(b"\xef\xbb\xbf"):
+        return Bad(NOT_JSON, "a byte order mark before the message")
+    try:
+        if not data.isascii():
+            data.decode()
+        value = decode(data)
+    except UnicodeDecodeError:
+        return Bad(NOT_JSON, "no valid UTF-8")
+    except RecursionError:
+        return Bad(NOT_A_MESSAGE, f"nested deeper than {limits.depth} levels")
+    except msgspec.DecodeError:
+        mended = paired(data)
+        return _no_message(data) if mended == data else _clean(mended, limits, decode)
+    if deeper(data, limits.depth):
+        return Bad(NOT_A_MESSAGE, f"nested deeper than {limits.depth} levels")
+    if longer(data, limits.digits):
+        return Bad(NOT_A_MESSAGE, f"a number of more than {limits.digits} digits")
+    line = one_line(data)
+    return (value if line is data else decode(line)), line
+
+
+def _no_message(data: bytes) -> Bad:
+    """What is wrong with bytes that hold no object."""
+    try:
+        _read_any(data)
+    except (msgspec.DecodeError, RecursionError):
+        return Bad(NOT_JSON, "no valid JSON" if data else "nothing, where a message belongs")
+    if data.startswith(b"["):
+        return Bad(NOT_A_MESSAGE, "an array, where one message belongs; send messages one by one")
+    return Bad(NOT_A_MESSAGE, "a message is an object")
+
+
+def _message(envelope: _Envelope, line: bytes, limits: FrameLimits) -> Frame | Bad:
+    """The frame that an envelope holds; of a request or notification with the members of its `params`."""
+    kind = _KINDS.get((bool(envelope.id), bool(envelope.method), bool(envelope.result), bool(envelope.error)))
+    identity = _identity(envelope.id, limits)
+    known = None if isinstance(identity, Bad) else identity
+    beside = _beside(envelope, line)
+    if isinstance(beside, Fault):
+        sure = beside.name is None or beside.name.casefold() != "id"
+        code = NOT_A_MESSAGE if beside.name is None else BAD_PARAMS
+        return Bad(code, beside.reason, known if sure else None, kind)
+    if kind is None:
+        return Bad(NOT_A_MESSAGE, "a message has a method, or an id with a result or an error", known)
+    if isinstance(identity, Bad):
+        return Bad(NOT_A_MESSAGE, identity.reason, None, kind)
+    if identity is None and kind in _NAMED:
+        return Bad(NOT_A_MESSAGE, "id: null, where a text or an integer belongs", None, kind)
+    method = _text(envelope.method, limits)
+    if _text(envelope.jsonrpc, limits) != "2.0":
+        return Bad(NOT_A_MESSAGE, 'jsonrpc: "2.0" belongs here', known, kind)
+    if method is None and kind in _ASKING:
+        return Bad(NOT_A_MESSAGE, f"method: a text of at most {limits.name} bytes belongs here", known, kind)
+    body: Raw = getattr(envelope, BODY[kind])
+    frame = Frame(kind=kind, id=identity, method=method or "", body=body or None, beside=beside)
+    if kind in _ASKING:
+        return opened(frame)
+    if memoryview(body)[:1] != b"{":
+        return Bad(NOT_A_MESSAGE, f"{BODY[kind]}: an object belongs here", known, kind)
+    return frame
+
+
+def _identity(raw: Raw, limits: FrameLimits) -> Id | None | Bad:
+    """The id that stands in the envelope; None for none and for null."""
+    if not raw or raw == _NULL:
+        return None
+    if len(raw) > limits.name:
+        return Bad(NOT_A_MESSAGE, f"id: more than {limits.name} bytes")
+    try:
+        return _read_id(raw)
+    except msgspec.DecodeError:
+        return Bad(NOT_A_MESSAGE, "id: a text or an integer belongs here")
+
+
+def _text(raw: Raw, limits: FrameLimits) -> str | None:
+    """A short text of the envelope; None for anything else."""
+    try:
+        return _read_text(raw) if len(raw) <= limits.name else None
+    except msgspec.DecodeError:
+        return None
+
+
+def _beside(envelope: _Envelope, line: bytes) -> dict[str, Raw] | Fault:
+    """The members that JSON-RPC does not define, and the proof that those which it defines stand there once."""
+    rest = len(line) - 1
+    for name, extra in _NAMES:
+        value: Raw = getattr(envelope, name)
+        if value:
+            rest -= extra + len(value)
+    if rest < MEMBER:
+        return {}
+    if rest > BESIDE:
+        return Fault(None, f"more than {BESIDE} bytes beside the members of JSON-RPC")
+    members = check(line, ENVELOPE)
+    if isinstance(members, Fault):
+        return members
+    return {name: raw for name, raw in members.items() if name not in ENVELOPE.names}

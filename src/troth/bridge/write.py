@@ -1,0 +1,100 @@
+"""Frames on their way out: what we change is written from our values, all else is copied. Sans-IO."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from troth.bridge.levels import parts
+from troth.bridge.model import BODY, Frame, Id, Kind
+from troth.bridge.scan import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from msgspec import Raw
+
+_encode = msgspec.json.Encoder().encode
+
+
+def rewrite(
+    frame: Frame,
+    *,
+    id: Id | None = None,  # noqa: A002 - the name of the member
+    params: Mapping[str, object] | None = None,
+    result: Mapping[str, object] | None = None,
+    error: Mapping[str, object] | None = None,
+    drop: Collection[str] = (),
+    meta: Mapping[str, object] | None = None,
+    drop_meta: Collection[str] = (),
+) -> bytes:
+    """The frame as one line without its end, with other members where some are given.
+
+    Without a change the line equals the message as JSON (an error without an id says null). A body in which nothing
+    changes is copied as one piece, however long it is.
+
+    Args:
+        frame: What `read` or, if its result or error changes, `opened` returned.
+        id: The id to write instead of the frame's own.
+        params: Members of `params` to put in or replace: JSON values of ours, or `Raw` from a frame.
+        result: The same for `result`.
+        error: The same for `error`.
+        drop: Members of the body to leave out.
+        meta: Members of `_meta` in the body to put in or replace.
+        drop_meta: Members of `_meta` to leave out. A `_meta` that is empty then is left out too.
+
+    Raises:
+        ValueError: Members are given for another kind of frame, a notification is to have an id, or the body is not
+            opened.
+    """
+    name = BODY[frame.kind]
+    given = {"params": params, "result": result, "error": error}
+    changes = given.pop(name)
+    if any(value is not None for value in given.values()):
+        raise ValueError(f"a frame of this kind ({frame.kind.value}) has {name} to change, nothing else")
+    if id is not None and frame.kind is Kind.NOTIFICATION:
+        raise ValueError("a notification has no id")
+    pieces = [b'"jsonrpc":"2.0"']
+    if frame.kind is not Kind.NOTIFICATION:
+        pieces.append(b'"id":' + written(frame.id if id is None else id))
+    if name == "params":
+        pieces.append(b'"method":' + written(frame.method))
+    body: bytes | Raw | None = frame.body
+    if changes or drop or meta or drop_meta:
+        body = _body(frame, changes or {}, drop, meta or {}, drop_meta)
+    if body is not None:
+        pieces.append(b'"%b":%b' % (name.encode(), body))
+    pieces += [b"%b:%b" % (written(key), value) for key, value in frame.beside.items()]
+    return b"{" + b",".join(pieces) + b"}"
+
+
+def written(value: object) -> bytes:
+    """A value of ours, or `Raw` from a frame, as JSON on one line."""
+    return one_line(_encode(value))
+
+
+def _body(
+    frame: Frame,
+    changes: Mapping[str, object],
+    drop: Collection[str],
+    meta: Mapping[str, object],
+    drop_meta: Collection[str],
+) -> bytes:
+    members = _changed(parts(frame), changes, drop)
+    if meta or drop_meta:
+        inner = _changed(frame.meta, meta, drop_meta)
+        members.pop("_meta", None)
+        if inner:
+            members["_meta"] = _object(inner)
+    return _object(members)
+
+
+def _changed(old: Mapping[str, Raw], new: Mapping[str, object], drop: Collection[str]) -> dict[str, Raw | bytes]:
+    kept: dict[str, Raw | bytes] = {name: raw for name, raw in old.items() if name not in drop}
+    kept.update((name, written(value)) for name, value in new.items())
+    return kept
+
+
+def _object(members: Mapping[str, Raw | bytes]) -> bytes:
+    return b"{" + b",".join([b"%b:%b" % (written(name), raw) for name, raw in members.items()]) + b"}"
