@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _ABSENT = Raw(b"")
 _NULL = Raw(b"null")
+_MARK = b"\xef\xbb\xbf"
 _WHITE = b" \t\r\n"
 
 
@@ -133,33 +134,41 @@ def _clean(data: bytes, limits: FrameLimits, decode: Callable[[bytes], _T]) -> t
     data = data.strip(_WHITE)
     if len(data) > limits.bytes:
         return Bad(NOT_A_MESSAGE, f"a message of more than {limits.bytes} bytes")
-    if data.startswith(b"\xef\xbb\xbf"):
-        return Bad(NOT_JSON, "a byte order mark before the message")
     try:
         if not data.isascii():
             data.decode()
         value = decode(data)
+    except msgspec.DecodeError:
+        mended = paired(data)
+        return _refused(data) if mended == data else _clean(mended, limits, decode)
     except UnicodeDecodeError:
         return Bad(NOT_JSON, "no valid UTF-8")
     except RecursionError:
-        return Bad(NOT_A_MESSAGE, f"nested deeper than {limits.depth} levels")
-    except msgspec.DecodeError:
-        mended = paired(data)
-        return _no_message(data) if mended == data else _clean(mended, limits, decode)
-    if deeper(data, limits.depth):
-        return Bad(NOT_A_MESSAGE, f"nested deeper than {limits.depth} levels")
-    if longer(data, limits.digits):
-        return Bad(NOT_A_MESSAGE, f"a number of more than {limits.digits} digits")
+        return Bad(NOT_A_MESSAGE, _too_deep(limits))
+    if excess := _excess(data, limits):
+        return Bad(NOT_A_MESSAGE, excess)
     line = one_line(data)
     return (value if line is data else decode(line)), line
 
 
-def _no_message(data: bytes) -> Bad:
-    """What is wrong with bytes that hold no object."""
+def _excess(data: bytes, limits: FrameLimits) -> str:
+    """Which limit of its inside valid JSON breaks, in words; empty if none."""
+    if deeper(data, limits.depth):
+        return _too_deep(limits)
+    return f"a number of more than {limits.digits} digits" if longer(data, limits.digits) else ""
+
+
+def _too_deep(limits: FrameLimits) -> str:
+    return f"nested deeper than {limits.depth} levels"
+
+
+def _refused(data: bytes) -> Bad:
+    """What is wrong with bytes that are no value of the type that was looked for."""
     try:
         _read_any(data)
     except (msgspec.DecodeError, RecursionError):
-        return Bad(NOT_JSON, "no valid JSON" if data else "nothing, where a message belongs")
+        mark = "a byte order mark before the message" if data.startswith(_MARK) else "no valid JSON"
+        return Bad(NOT_JSON, mark if data else "nothing, where a message belongs")
     if data.startswith(b"["):
         return Bad(NOT_A_MESSAGE, "an array, where one message belongs; send messages one by one")
     return Bad(NOT_A_MESSAGE, "a message is an object")
@@ -169,7 +178,7 @@ def _message(envelope: _Envelope, line: bytes, limits: FrameLimits) -> Frame | B
     """The frame that an envelope holds; of a request or notification with the members of its `params`."""
     kind = _KINDS.get((bool(envelope.id), bool(envelope.method), bool(envelope.result), bool(envelope.error)))
     identity = _identity(envelope.id, limits)
-    known = None if isinstance(identity, Bad) else identity
+    known = None if isinstance(identity, Fault) else identity
     beside = _beside(envelope, line)
     if isinstance(beside, Fault):
         sure = beside.name is None or beside.name.casefold() != "id"
@@ -177,34 +186,42 @@ def _message(envelope: _Envelope, line: bytes, limits: FrameLimits) -> Frame | B
         return Bad(code, beside.reason, known if sure else None, kind)
     if kind is None:
         return Bad(NOT_A_MESSAGE, "a message has a method, or an id with a result or an error", known)
-    if isinstance(identity, Bad):
-        return Bad(NOT_A_MESSAGE, identity.reason, None, kind)
-    if identity is None and kind in _NAMED:
-        return Bad(NOT_A_MESSAGE, "id: null, where a text or an integer belongs", None, kind)
-    method = _text(envelope.method, limits)
-    if _text(envelope.jsonrpc, limits) != "2.0":
-        return Bad(NOT_A_MESSAGE, 'jsonrpc: "2.0" belongs here', known, kind)
-    if method is None and kind in _ASKING:
-        return Bad(NOT_A_MESSAGE, f"method: a text of at most {limits.name} bytes belongs here", known, kind)
+    if problem := _problem(envelope, kind, identity, limits):
+        return Bad(NOT_A_MESSAGE, problem, known, kind)
     body: Raw = getattr(envelope, BODY[kind])
-    frame = Frame(kind=kind, id=identity, method=method or "", body=body or None, beside=beside)
+    method = _read_text(envelope.method) if envelope.method else ""
+    frame = Frame(kind=kind, id=known, method=method, body=body or None, beside=beside)
+    return opened(frame) if kind in _ASKING else frame
+
+
+def _problem(envelope: _Envelope, kind: Kind, identity: Id | Fault | None, limits: FrameLimits) -> str:
+    """What keeps an envelope from being a message, in words; empty if nothing does."""
+    if isinstance(identity, Fault):
+        return identity.reason
+    if identity is None and kind in _NAMED:
+        return "id: null, where a text or an integer belongs"
+    if _text(envelope.jsonrpc, limits) != "2.0":
+        return 'jsonrpc: "2.0" belongs here'
     if kind in _ASKING:
-        return opened(frame)
-    if memoryview(body)[:1] != b"{":
-        return Bad(NOT_A_MESSAGE, f"{BODY[kind]}: an object belongs here", known, kind)
-    return frame
+        return "" if _text(envelope.method, limits) is not None else f"method: {_short(limits)} belongs here"
+    body: Raw = getattr(envelope, BODY[kind])
+    return "" if bytes(memoryview(body)[:1]) == b"{" else f"{BODY[kind]}: an object belongs here"
 
 
-def _identity(raw: Raw, limits: FrameLimits) -> Id | None | Bad:
+def _short(limits: FrameLimits) -> str:
+    return f"a text of at most {limits.name} bytes"
+
+
+def _identity(raw: Raw, limits: FrameLimits) -> Id | Fault | None:
     """The id that stands in the envelope; None for none and for null."""
     if not raw or raw == _NULL:
         return None
-    if len(raw) > limits.name:
-        return Bad(NOT_A_MESSAGE, f"id: more than {limits.name} bytes")
     try:
-        return _read_id(raw)
+        if len(raw) <= limits.name:
+            return _read_id(raw)
     except msgspec.DecodeError:
-        return Bad(NOT_A_MESSAGE, "id: a text or an integer belongs here")
+        pass
+    return Fault("id", f"id: an integer or {_short(limits)} belongs here")
 
 
 def _text(raw: Raw, limits: FrameLimits) -> str | None:

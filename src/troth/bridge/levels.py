@@ -6,7 +6,7 @@ Sans-IO; values instead of exceptions.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_type_hints
 
 import msgspec
 from msgspec import Raw
@@ -93,8 +93,8 @@ def _readers(sorts: Mapping[str, Any]) -> dict[str, tuple[Any, str] | None]:
     }
 
 
-_READERS = _readers(Peeked.__annotations__)
-_META_READERS = _readers(PeekedMeta.__annotations__)
+_READERS = _readers(get_type_hints(Peeked))
+_META_READERS = _readers(get_type_hints(PeekedMeta))
 
 _KEY = re.compile(rb'[{,][ \t\r\n]*"([^"\\]*(?:\\.[^"\\]*)*)"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
 _SPACE = re.compile(rb"[ \t\r\n]*")
@@ -136,6 +136,8 @@ def _double(raw: bytes, members: Mapping[str, Raw]) -> str | None:
     position = 0
     seen: set[str] = set()
     name = ""
+    if not members:
+        return None
     while key := _KEY.match(raw, position):
         name = _read_text(b'"' + key[1] + b'"')
         value = bytes(members[name])
@@ -145,7 +147,7 @@ def _double(raw: bytes, members: Mapping[str, Raw]) -> str | None:
         seen.add(name)
         position = cast("re.Match[bytes]", _SPACE.match(raw, key.end() + len(value))).end()
     # An earlier value that only begins like the last one leaves the walk in its middle.
-    return None if raw.endswith(b"}", position) and position + 1 == len(raw) or not members else name
+    return None if raw[position:] == b"}" else name
 
 
 def opened(frame: Frame) -> Frame | Bad:

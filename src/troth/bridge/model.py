@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping  # noqa: TC003 - the readers of `Peeked` are made from its types
 from typing import TypedDict
 
 import msgspec
@@ -20,7 +20,7 @@ BESIDE = 64 * 1024
 """Bytes of an envelope beside the members of JSON-RPC. Nothing defined stands there; what does is kept, not hoarded."""
 
 MEMBERS = 1024
-"""Members of `params`, `result` or `_meta`. Real ones have under 20; one of a hostile frame costs 20 times its bytes."""
+"""Members of `params`, `result` or `_meta`. Real ones have under 20; a short one in memory is 20 times its bytes."""
 
 
 class FrameLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,40 +91,35 @@ class Batch(msgspec.Struct, frozen=True):
     items: tuple[Frame | Bad, ...]
 
 
-Peeked = TypedDict(
-    "Peeked",
-    {
-        "name": str,
-        "uri": str,
-        "cursor": str,
-        "taskId": str,
-        "requestState": str,
-        "level": str,
-        "progressToken": Id,
-        "requestId": Id,
-        "_meta": Mapping[str, Raw],
-        "arguments": Raw,
-        "argument": Raw,
-        "ref": Raw,
-        "task": Raw,
-        "inputResponses": Raw,
-        "notifications": Raw,
-        "protocolVersion": str,
-        "capabilities": Raw,
-        "clientInfo": Raw,
-        # Of results.
-        "resultType": str,
-        "nextCursor": str,
-        "inputRequests": Raw,
-        "serverInfo": Raw,
-        # Of errors.
-        "code": int,
-        "message": str,
-        "data": Raw,
-    },
-    total=False,
-)
-"""Members of a body that routing interprets, by their names on the wire. Absent ones are not there."""
+class Peeked(TypedDict, total=False):
+    """Members of a body that routing interprets, by their names on the wire. Absent ones are not there."""
+
+    name: str
+    uri: str
+    cursor: str
+    taskId: str
+    requestState: str
+    level: str
+    progressToken: Id
+    requestId: Id
+    protocolVersion: str
+    resultType: str
+    nextCursor: str
+    code: int
+    message: str
+    _meta: Mapping[str, Raw]
+    argument: Raw
+    arguments: Raw
+    capabilities: Raw
+    clientInfo: Raw
+    data: Raw
+    inputRequests: Raw
+    inputResponses: Raw
+    notifications: Raw
+    ref: Raw
+    serverInfo: Raw
+    task: Raw
+
 
 PeekedMeta = TypedDict(
     "PeekedMeta",

@@ -28,6 +28,9 @@ _SHAPE = bytes.maketrans(b"{}", b"[]")
 _NO_SHAPE = bytes(set(range(256)) - set(b'"[]{}'))
 _NESTED = re.compile(rb'"[^"]*"')
 
+_WINDOW = 16 * 1024
+"""Bytes that are counted first: text full of brackets is slow to count, and shows itself here."""
+
 _SAMPLES = 32
 """Samples that a run of too many digits must cover. Fewer, and hexadecimal text would pass for one too often."""
 
@@ -67,7 +70,7 @@ def deeper(raw: bytes, depth: int) -> bool:
     Frames with too few brackets are let go at once. Of the others only brackets are kept, all of one kind and none
     from strings; each pass then takes away the innermost level.
     """
-    if len(raw) <= 2 * depth or len(raw.split(b"[", depth)) + len(raw.split(b"{", depth)) - 2 < depth:
+    if len(raw) <= 2 * depth or not (_brackets(raw, depth, _WINDOW) or _brackets(raw, depth, len(raw))):
         return False
     if b"\\" in raw:
         raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
@@ -80,6 +83,11 @@ def deeper(raw: bytes, depth: int) -> bool:
             return False
         shape = shape.replace(b"[]", b"")
     return bool(shape)
+
+
+def _brackets(raw: bytes, depth: int, end: int) -> bool:
+    """Whether so much of the text has more than `depth` opening brackets."""
+    return raw.count(b"[", 0, end) + raw.count(b"{", 0, end) > depth
 
 
 def longer(raw: bytes, digits: int) -> bool:

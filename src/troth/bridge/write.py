@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
+_OPEN = b'{"jsonrpc":"2.0"'
+_BODIES = {"params": b',"params":', "result": b',"result":', "error": b',"error":'}
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -49,24 +52,39 @@ def rewrite(
             opened.
     """
     name = BODY[frame.kind]
-    given = {"params": params, "result": result, "error": error}
-    changes = given.pop(name)
-    if any(value is not None for value in given.values()):
-        raise ValueError(f"a frame of this kind ({frame.kind.value}) has {name} to change, nothing else")
-    if id is not None and frame.kind is Kind.NOTIFICATION:
-        raise ValueError("a notification has no id")
-    pieces = [b'"jsonrpc":"2.0"']
-    if frame.kind is not Kind.NOTIFICATION:
-        pieces.append(b'"id":' + written(frame.id if id is None else id))
+    changes = _changes(frame, params, result, error)
+    if frame.kind is Kind.NOTIFICATION:
+        if id is not None:
+            raise ValueError("a notification has no id")
+        pieces: list[bytes | Raw] = [_OPEN]
+    else:
+        pieces = [_OPEN, b',"id":', written(frame.id if id is None else id)]
     if name == "params":
-        pieces.append(b'"method":' + written(frame.method))
+        pieces += (b',"method":', written(frame.method))
     body: bytes | Raw | None = frame.body
     if changes or drop or meta or drop_meta:
         body = _body(frame, changes or {}, drop, meta or {}, drop_meta)
     if body is not None:
-        pieces.append(b'"%b":%b' % (name.encode(), body))
-    pieces += [b"%b:%b" % (written(key), value) for key, value in frame.beside.items()]
-    return b"{" + b",".join(pieces) + b"}"
+        pieces += (_BODIES[name], body)
+    for key, value in frame.beside.items():
+        pieces += (b",", written(key), b":", value)
+    pieces.append(b"}")
+    # One copy of a body, which may be long.
+    return b"".join(pieces)
+
+
+def _changes(
+    frame: Frame,
+    params: Mapping[str, object] | None,
+    result: Mapping[str, object] | None,
+    error: Mapping[str, object] | None,
+) -> Mapping[str, object] | None:
+    """What is given for the body of this kind of frame."""
+    given = {name: value for name, value in (("params", params), ("result", result), ("error", error)) if value}
+    changes = given.pop(BODY[frame.kind], None)
+    if given:
+        raise ValueError(f"a {frame.kind.value} has no {', '.join(given)} to change")
+    return changes
 
 
 def written(value: object) -> bytes:
