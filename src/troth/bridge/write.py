@@ -61,11 +61,10 @@ def rewrite(
         pieces = [_OPEN, b',"id":', written(frame.id if id is None else id)]
     if name == "params":
         pieces += (b',"method":', written(frame.method))
-    body: bytes | Raw | None = frame.body
     if changes or drop or meta or drop_meta:
-        body = _body(frame, changes or {}, drop, meta or {}, drop_meta)
-    if body is not None:
-        pieces += (_BODIES[name], body)
+        pieces += (_BODIES[name], *_body(frame, changes or {}, drop, meta or {}, drop_meta))
+    elif frame.body is not None:
+        pieces += (_BODIES[name], frame.body)
     for key, value in frame.beside.items():
         pieces += (b",", written(key), b":", value)
     pieces.append(b"}")
@@ -98,13 +97,13 @@ def _body(
     drop: Collection[str],
     meta: Mapping[str, object],
     drop_meta: Collection[str],
-) -> bytes:
+) -> list[bytes | Raw]:
     members = _changed(parts(frame), changes, drop)
     if meta or drop_meta:
         inner = _changed(frame.meta, meta, drop_meta)
         members.pop("_meta", None)
         if inner:
-            members["_meta"] = _object(inner)
+            members["_meta"] = b"".join(_object(inner))
     return _object(members)
 
 
@@ -114,5 +113,9 @@ def _changed(old: Mapping[str, Raw], new: Mapping[str, object], drop: Collection
     return kept
 
 
-def _object(members: Mapping[str, Raw | bytes]) -> bytes:
-    return b"{" + b",".join([b"%b:%b" % (written(name), raw) for name, raw in members.items()]) + b"}"
+def _object(members: Mapping[str, Raw | bytes]) -> list[bytes | Raw]:
+    pieces: list[bytes | Raw] = []
+    for name, value in members.items():
+        pieces += (b"," if pieces else b"{", written(name), b":", value)
+    pieces.append(b"}" if pieces else b"{}")
+    return pieces
