@@ -6,7 +6,7 @@ and writes no log.
 
 from troth.bridge.frames import read, read_batch
 from troth.bridge.ids import IdMint
-from troth.bridge.levels import opened, peek, peek_meta
+from troth.bridge.levels import members, opened, peek, peek_meta
 from troth.bridge.model import (
     BAD_PARAMS,
     LIMITS,
@@ -38,6 +38,7 @@ __all__ = [
     "Kind",
     "Peeked",
     "PeekedMeta",
+    "members",
     "one_line",
     "opened",
     "peek",

@@ -114,21 +114,21 @@ def check(raw: Raw | bytes, level: Level) -> dict[str, Raw] | Fault:
         level: What the object is.
     """
     try:
-        members = _read_members(raw)
+        found = _read_members(raw)
     except msgspec.ValidationError:
         return Fault(None, f"{level.where}: an object belongs here")
-    if len(members) > MEMBERS:
+    if len(found) > MEMBERS:
         return Fault(None, f"{level.where} has more than {MEMBERS} members")
-    least = sum(map(len, members)) + sum(map(len, members.values())) + 4 * len(members) + 1
-    if len(raw) - least >= MEMBER and (double := _double(bytes(raw), members)) is not None:
+    least = sum(map(len, found)) + sum(map(len, found.values())) + 4 * len(found) + 1
+    if len(raw) - least >= MEMBER and (double := _double(bytes(raw), found)) is not None:
         shown = repr(double) if double in level.names else "a member"
         return Fault(double, f"{level.where} has {shown} twice; give each member once")
-    if not members.keys() <= level.names:
-        for name in members:
+    if not found.keys() <= level.names:
+        for name in found:
             real = level.folded.get(name.casefold(), name)
             if real != name:
                 return Fault(name, f"{level.where} has {real!r} in other letters; write it exactly so")
-    return members
+    return found
 
 
 def _double(raw: bytes, members: Mapping[str, Raw]) -> str | None:
@@ -167,6 +167,21 @@ def opened(frame: Frame) -> Frame | Bad:
     if isinstance(meta, Fault):
         return Bad(BAD_PARAMS, f"{BODY[frame.kind]}: {meta.reason}", frame.id, frame.kind)
     return msgspec.structs.replace(frame, parts=parts, meta=meta)
+
+
+def members(raw: Raw, where: str, names: Iterable[str] = ()) -> dict[str, Raw] | Bad:
+    """Takes one more level apart, as the arguments of a call or a reference, before anything is read from it.
+
+    Args:
+        raw: A value out of a frame.
+        where: What it is, for the reason.
+        names: Members that will be interpreted; a variant of one in other letters is refused.
+
+    Returns:
+        The members, each of which stands there once, or -32602.
+    """
+    found = check(raw, Level(where, names))
+    return Bad(BAD_PARAMS, found.reason) if isinstance(found, Fault) else found
 
 
 def peek(frame: Frame, *names: str) -> Peeked | Bad:
