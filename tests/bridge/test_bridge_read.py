@@ -112,6 +112,8 @@ def test_an_id_of_another_type_or_too_long_is_refused(spelled: bytes) -> None:
     assert bad(found) == (-32600, reason, None, Kind.REQUEST)
 
 
+SHORT_METHOD = "method: a text of at most 1024 bytes belongs here"
+NO_META = "params: _meta: an object belongs here"
 NO_MESSAGE = "a message has a method, or an id with a result or an error"
 
 
@@ -145,12 +147,12 @@ NO_MESSAGE = "a message has a method, or an id with a result or an error"
         (text({"id": 1, "method": "x"}), -32600, 'jsonrpc: "2.0" belongs here', 1, Kind.REQUEST),
         (text({"jsonrpc": 2.0, "id": 1, "method": "x"}), -32600, 'jsonrpc: "2.0" belongs here', 1, Kind.REQUEST),
         (text({"jsonrpc": "1.0", "id": 1, "result": {}}), -32600, 'jsonrpc: "2.0" belongs here', 1, Kind.RESPONSE),
-        (message(id=1, method=5), -32600, "method: a text of at most 1024 bytes belongs here", 1, Kind.REQUEST),
-        (message(method="x" * 1023), -32600, "method: a text of at most 1024 bytes belongs here", None, Kind.NOTIFICATION),
+        (message(id=1, method=5), -32600, SHORT_METHOD, 1, Kind.REQUEST),
+        (message(method="x" * 1023), -32600, SHORT_METHOD, None, Kind.NOTIFICATION),
         (message(id=1, result=[1]), -32600, "result: an object belongs here", 1, Kind.RESPONSE),
         (message(id=1, error="no"), -32600, "error: an object belongs here", 1, Kind.ERROR),
         (message(id=1, method="x", params=[]), -32602, "params: an object belongs here", 1, Kind.REQUEST),
-        (message(id=1, method="x", params={"_meta": None}), -32602, "params: _meta: an object belongs here", 1, Kind.REQUEST),
+        (message(id=1, method="x", params={"_meta": None}), -32602, NO_META, 1, Kind.REQUEST),
     ],
 )  # fmt: skip
 def test_what_is_no_message_is_refused_in_words(
@@ -188,6 +190,11 @@ def test_params_of_null_count_as_none() -> None:
         ),
         ('{"jsonrpc":"2.0","id":1,"method":"x","params":{"new":1,"new":1.5}}', "params has a member twice", 1),
         ('{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{},"_meta":{}}}', "params has '_meta' twice", 1),
+        (
+            '{"jsonrpc":"2.0","id":1,"method":"x","params":{"new":{"x":1,"z":2},"new":"1234"}}',
+            "params has a member twice",
+            1,
+        ),
         (
             '{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"progressToken":1,"progressToken":2}}}',
             "params: _meta has 'progressToken' twice",

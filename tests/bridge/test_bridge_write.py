@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -20,7 +21,10 @@ def frame(data: bytes | str) -> Frame:
     return found
 
 
-CALL = '{"jsonrpc":"2.0","id":"h-1","method":"tools/call","params":{"name":"fs_read","arguments":{"n":1.50},"_meta":{"progressToken":1,"a":2}},"x":[1]}'
+CALL = (
+    '{"jsonrpc":"2.0","id":"h-1","method":"tools/call","params":{"name":"fs_read","arguments":{"n":1.50},'
+    '"_meta":{"progressToken":1,"a":2}},"x":[1]}'
+)
 
 
 def test_an_untouched_frame_is_written_with_its_bytes() -> None:
@@ -84,8 +88,8 @@ def test_what_does_not_belong_to_a_frame_is_not_written_into_it() -> None:
 
 
 def test_a_body_that_does_not_change_is_not_encoded_again() -> None:
-    body = '{"content" : [ 1e999, 0.10, %s, "\\u00e9\\/" ]}' % ("9" * 400)
-    assert rewrite(frame('{"jsonrpc":"2.0","id":1,"result":%s}' % body), id=2).endswith(b'"result":%b}' % body.encode())
+    body = f'{{"content" : [ 1e999, 0.10, {"9" * 400}, "\\u00e9\\/" ]}}'
+    assert rewrite(frame(f'{{"jsonrpc":"2.0","id":1,"result":{body}}}'), id=2).endswith(b'"result":%b}' % body.encode())
 
 
 def test_half_a_pair_becomes_a_replacement_character_and_pairs_stay() -> None:
@@ -169,7 +173,7 @@ def test_one_seed_gives_one_row_of_ids_and_another_seed_another() -> None:
 def test_an_id_does_not_tell_the_next() -> None:
     mint = IdMint(b"0123456789abcdef")
     ids = [mint.next() for _ in range(2000)]
-    steps = [after - before for before, after in zip(ids, ids[1:], strict=False)]
+    steps = [after - before for before, after in pairwise(ids)]
     assert len(set(steps)) == len(steps)
     for bit in range(52):
         assert 800 < sum(identity >> bit & 1 for identity in ids) < 1200

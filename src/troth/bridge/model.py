@@ -129,6 +129,7 @@ PeekedMeta = TypedDict(
         "io.modelcontextprotocol/clientCapabilities": Raw,
         "io.modelcontextprotocol/clientInfo": Raw,
         "io.modelcontextprotocol/logLevel": str,
+        "io.modelcontextprotocol/serverInfo": Raw,
         "io.modelcontextprotocol/subscriptionId": Id,
         "io.modelcontextprotocol/related-task": Raw,
     },
