@@ -400,8 +400,8 @@ def test_a_single_message_is_a_frame_where_batches_are_allowed_too(*, allowed: b
 @pytest.mark.parametrize(
     ("items", "reason"),
     [
-        ([], "a batch of 0 messages, where 1 to 3 belong"),
-        ([CALL] * 4, "a batch of 4 messages, where 1 to 3 belong"),
+        ([], "a batch of no messages, where 1 to 3 belong"),
+        ([CALL] * 4, "a batch of more messages, where 1 to 3 belong"),
         ([CALL, CALL], "a batch with the same id twice"),
         ([CALL, {**CALL, "params": []}], "a batch with the same id twice"),
         ([CALL, {"jsonrpc": "2.0", "id": 2, "method": "initialize"}], "initialize inside a batch; send it alone"),

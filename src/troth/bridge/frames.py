@@ -20,6 +20,7 @@ messages (ids are never null).
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -62,7 +63,6 @@ class _Envelope(msgspec.Struct):
 
 
 _read_envelope = msgspec.json.Decoder(_Envelope).decode
-_read_items = msgspec.json.Decoder(list[Raw]).decode
 _read_any = msgspec.json.Decoder(Raw).decode
 _read_text = msgspec.json.Decoder(str).decode
 _read_id = msgspec.json.Decoder(Id).decode
@@ -113,12 +113,12 @@ def read_batch(data: bytes, limits: FrameLimits = LIMITS, *, allowed: bool) -> F
     """
     if not allowed or not data.lstrip(_WHITE).startswith(b"["):
         return read(data, limits)
-    clean = _clean(data, limits, _read_items)
+    clean = _clean(data, limits, _items(limits.batch))
     if isinstance(clean, Bad):
         return clean
-    raws, _ = clean
+    raws = [raw for raw in msgspec.structs.astuple(clean[0]) if raw]
     if not 0 < len(raws) <= limits.batch:
-        return Bad(NOT_A_MESSAGE, f"a batch of {len(raws)} messages, where 1 to {limits.batch} belong")
+        return Bad(NOT_A_MESSAGE, f"a batch of {'more' if raws else 'no'} messages, where 1 to {limits.batch} belong")
     items = tuple(read(bytes(raw), limits) for raw in raws)
     if any(isinstance(item, Frame) and item.method == "initialize" for item in items):
         return Bad(NOT_A_MESSAGE, "initialize inside a batch; send it alone")
@@ -127,6 +127,13 @@ def read_batch(data: bytes, limits: FrameLimits = LIMITS, *, allowed: bool) -> F
     if len(set(ids)) < len(ids):
         return Bad(NOT_A_MESSAGE, "a batch with the same id twice")
     return Batch(items)
+
+
+@cache
+def _items(most: int) -> Callable[[bytes], msgspec.Struct]:
+    """Reads the first items of an array, one more than `most`. All after them are checked, but not kept."""
+    fields = [(f"item{number}", Raw, _ABSENT) for number in range(most + 1)]
+    return msgspec.json.Decoder(msgspec.defstruct("Items", fields, array_like=True)).decode
 
 
 def _clean(data: bytes, limits: FrameLimits, decode: Callable[[bytes], _T]) -> tuple[_T, bytes] | Bad:
