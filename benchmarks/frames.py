@@ -107,7 +107,7 @@ def spent(work: Callable[[bytes], bytes], data: bytes, times: int) -> float:
 
 
 def main() -> None:
-    print(f"{'us of CPU':20}{'bytes':>9}" + "".join(f"{name:>15}" for name in SUBJECTS) + f"{'ratios':>22}")
+    print(f"{'us of CPU':20}{'bytes':>9}" + "".join(f"{name:>15}" for name in SUBJECTS) + f"{'ratios':>24}")
     for name, data in FRAMES.items():
         times = {subject: max(1, int(ROUND / spent(work, data, 3))) for subject, work in SUBJECTS.items()}
         best = dict.fromkeys(SUBJECTS, float("inf"))
@@ -116,7 +116,7 @@ def main() -> None:
                 best[subject] = min(best[subject], spent(work, data, times[subject]))
         first = best["id"]
         ratios = " : ".join(f"{value / first:.1f}" for value in best.values())
-        print(f"{name:20}{len(data):>9}" + "".join(f"{v * 1e6:>15.1f}" for v in best.values()) + f"{ratios:>22}")
+        print(f"{name:20}{len(data):>9}" + "".join(f"{v * 1e6:>15.1f}" for v in best.values()) + f"  {ratios:>22}")
 
 
 if __name__ == "__main__":
