@@ -25,7 +25,7 @@ from troth.testing import FAULTS, Fault
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-LIMITS = Limits(start=30, method=2.5, settle=0.3, stop=1)
+LIMITS = Limits(start=60, method=4, settle=0.3, stop=1)
 JOBS = 16
 HARMLESS = {"out-of-order"}
 """Faults that are none: allowed behaviour that a careless client trips over."""
