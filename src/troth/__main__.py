@@ -1,5 +1,5 @@
 """`python -m troth`."""
 
-from troth.cli import main
+from troth.cli import run
 
-main(prog_name="troth")
+run()
