@@ -23,7 +23,6 @@ UNKNOWN_METHOD = "troth/unknown"
 UNKNOWN_NOTIFICATION = "notifications/troth/unknown"
 NO_VERSION = "1900-01-01"
 UNSUPPORTED = -32022
-HEADER_MISMATCH = -32020
 STRANGE: Mapping[str, Any] = {"trothUnknown": {}}
 """A client capability that nobody defines."""
 LOGGED_EARLY = "notifications/message"

@@ -387,8 +387,8 @@ class Session:
 
     def _asked(self, body: Mapping[str, Any], frame: Frame) -> None:
         params = _object(body.get("params"))
+        result = self._answer(body["method"], params)
         # A modern client has no requests to answer: there are none in that era.
-        result = self._answer(body["method"], params) if self.era is Era.LEGACY else None
         kind = "none" if self.era is Era.MODERN else "error" if result is None else "result"
         self.asks.append(Ask(method=body["method"], params=params, frame=frame, answer=kind))
         if kind == "none":
