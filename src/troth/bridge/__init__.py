@@ -21,6 +21,7 @@ from troth.bridge.model import (
     Peeked,
     PeekedMeta,
 )
+from troth.bridge.outgoing import Cause, Lost, Outgoing, ask
 from troth.bridge.scan import one_line
 from troth.bridge.write import rewrite, written
 
@@ -31,13 +32,17 @@ __all__ = [
     "NOT_JSON",
     "Bad",
     "Batch",
+    "Cause",
     "Frame",
     "FrameLimits",
     "Id",
     "IdMint",
     "Kind",
+    "Lost",
+    "Outgoing",
     "Peeked",
     "PeekedMeta",
+    "ask",
     "members",
     "one_line",
     "opened",

@@ -1,0 +1,85 @@
+"""What goes to an upstream, and how it fails: values that the exchange and the shell share. Sans-IO."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw
+
+from troth.bridge.model import Frame, Kind
+from troth.bridge.write import written
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """A request on its way to an upstream: a frame, and what to write differently.
+
+    Id, progress token and ``_meta`` of the era are added by the conversation that sends it.
+
+    Attributes:
+        frame: The host's request, or one of ours (`troth.bridge.ask`).
+        params: Members of ``params`` to put in or replace.
+        drop: Members of ``params`` to leave out.
+        meta: Members of ``_meta`` to put in or replace.
+        drop_meta: Members of ``_meta`` to leave out.
+        progress: Ask for progress.
+        level: Log level to ask for (modern upstreams); None for none.
+        name: Value of the ``Mcp-Name`` header (modern HTTP); empty for none.
+        headers: Further headers, ``Mcp-Param-...`` (modern HTTP).
+        timeout: Seconds without a sign of life (answer, progress) after which the request is given up; None for none.
+        again: True if the request may be sent again after it was perhaps processed (lists, reads of ours).
+    """
+
+    frame: Frame
+    params: Mapping[str, object] = field(default_factory=dict[str, object])
+    drop: Collection[str] = ()
+    meta: Mapping[str, object] = field(default_factory=dict[str, object])
+    drop_meta: Collection[str] = ()
+    progress: bool = False
+    level: str | None = None
+    name: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    timeout: float | None = None
+    again: bool = False
+
+
+class Cause(StrEnum):
+    """Why a request has no answer."""
+
+    DOWN = "down"
+    """The upstream is not there; the request was not sent."""
+    BROKEN = "broken"
+    """The connection ended, or the session was lost, with the request in flight: it may have had effects."""
+    TIMEOUT = "timeout"
+    """No sign of life in time."""
+    MALFORMED = "malformed"
+    """Something came that is no answer."""
+    REFUSED = "refused"
+    """HTTP refused it (401, 403, 429, 5xx ...)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Why a request has no answer, in words fit to print (without secrets)."""
+
+    cause: Cause
+    words: str
+
+
+def ask(method: str, params: Mapping[str, object] | None = None) -> Frame:
+    """A request of ours. Its id is given when it is written (`rewrite`).
+
+    Args:
+        method: The method.
+        params: Its members, as JSON values or `Raw`; a ``_meta`` among them is an object.
+    """
+    parts = {name: Raw(written(value)) for name, value in (params or {}).items()}
+    meta = msgspec.json.decode(parts["_meta"], type=dict[str, Raw]) if "_meta" in parts else {}
+    body = Raw(written(parts)) if params is not None else None
+    return Frame(kind=Kind.REQUEST, method=method, body=body, parts=parts, meta=meta)

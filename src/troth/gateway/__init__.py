@@ -1,0 +1,1 @@
+"""The gateway: every host of any revision uses every upstream of any revision. The shell around `troth.bridge`."""

@@ -1,0 +1,64 @@
+"""Every bound of the gateway, by name, with its reason. Times in seconds, sizes in bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of one gateway.
+
+    Attributes:
+        body: Largest body or line from a host. Arguments of a call are small; files come from upstreams.
+        line: Largest line, body or event from an upstream: results carry files as base64.
+        headers: Most bytes of a request's head.
+        header: Longest value of one header that is read.
+        connections: Most connections of hosts at once.
+        sessions: Most legacy sessions at once.
+        principal_sessions: Most legacy sessions of one principal.
+        session_idle: How long a session without request or stream is kept.
+        streams: Most streams (GET, listen) of one principal at once.
+        running: Most requests of one principal in flight.
+        listed: Most items of one list of one upstream; the rest is left out and said.
+        pages: Most pages of one list of one upstream.
+        subscriptions: Most subscribed URIs of one session or listen.
+        queue: Most bytes that wait for one slow host on one stream.
+        replay: Most bytes kept of one stream for resumption.
+        replay_time: How long they are kept.
+        commit: Silence after which an answer is opened as an event stream.
+        heartbeat: Pause between two comments on a silent event stream.
+        coalesce: How long changes are gathered before hosts are told.
+        back_off: First pause before an upstream is started again; doubles up to `back_off_most`.
+        back_off_most: Longest pause.
+        stop: How long an upstream process gets to end by itself before it is killed.
+        drain: How long requests in flight get when the gateway stops.
+        method: Budget for one request of our own to an upstream (a list, a subscription).
+        poll_least: Shortest poll of an upstream's lists.
+    """
+
+    body: int = 4 * 1024 * 1024
+    line: int = 16 * 1024 * 1024
+    headers: int = 32 * 1024
+    header: int = 8 * 1024
+    connections: int = 2048
+    sessions: int = 4096
+    principal_sessions: int = 4096
+    session_idle: float = 3600.0
+    streams: int = 2048
+    running: int = 1024
+    listed: int = 10_000
+    pages: int = 1000
+    subscriptions: int = 1024
+    queue: int = 8 * 1024 * 1024
+    replay: int = 256 * 1024
+    replay_time: float = 300.0
+    commit: float = 15.0
+    heartbeat: float = 15.0
+    coalesce: float = 0.05
+    back_off: float = 0.5
+    back_off_most: float = 60.0
+    stop: float = 3.0
+    drain: float = 2.0
+    method: float = 30.0
+    poll_least: float = 30.0

@@ -1,0 +1,141 @@
+"""What the operator asked for, as values. `config` makes them from files; all else of the gateway reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Transport(StrEnum):
+    """How an upstream is reached."""
+
+    STDIO = "stdio"
+    HTTP = "http"
+    """Streamable HTTP of any revision; falls back to `SSE` where a server knows only that."""
+    SSE = "sse"
+    """HTTP+SSE of 2024-11-05."""
+
+
+class EraChoice(StrEnum):
+    """Which era to speak to an upstream."""
+
+    AUTO = "auto"
+    LEGACY = "legacy"
+    MODERN = "modern"
+
+
+class Share(StrEnum):
+    """Who may use one session of an upstream together."""
+
+    AUTO = "auto"
+    """Hosts of one principal, as long as no question needs a single host."""
+    ALWAYS = "always"
+    """Everybody: the operator's statement that the server keeps nothing per client."""
+    NEVER = "never"
+    """Every host has a session of its own."""
+
+
+class Policy(StrEnum):
+    """Whether a family of primitives is declared to hosts."""
+
+    AUTO = "auto"
+    """Where an upstream declares it, or did when it was last seen."""
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamSettings:
+    """One server behind the gateway.
+
+    Attributes:
+        name: Name in the configuration.
+        transport: How it is reached.
+        command: Program and arguments (stdio).
+        env: Variables that its process gets beside the few harmless ones that every process needs.
+        cwd: Folder that its process starts in; None for the gateway's own.
+        url: Address (HTTP).
+        headers: Headers of every request to it, credentials among them (HTTP).
+        era: Which era to speak; AUTO probes.
+        prefix: Text before names and URIs; empty for none; None for the rule of `names`.
+        allow: Patterns (globs) of tools that hosts see, by the upstream's own names.
+        deny: Patterns of tools that they do not see, also of allowed ones.
+        rename: The upstream's own name of a tool -> the name to show (before the prefix).
+        describe: The upstream's own name of a tool -> the description to show.
+        share: Who may use one session together.
+        max_sessions: Most sessions (processes) at once.
+        start_timeout: Seconds that a start may take until its first answer.
+        call_timeout: Seconds that a call may take without any sign of life; None for no limit.
+        poll: Seconds between two looks at the lists of an upstream that announces no changes; None for never.
+        relay_extensions: Keys of extensions that pass in both directions.
+        relay_experimental: Experimental keys that pass in both directions.
+        where: File and place in it, for messages.
+    """
+
+    name: str
+    transport: Transport
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    cwd: str | None = None
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    era: EraChoice = EraChoice.AUTO
+    prefix: str | None = None
+    allow: tuple[str, ...] = ("*",)
+    deny: tuple[str, ...] = ()
+    rename: Mapping[str, str] = field(default_factory=dict[str, str])
+    describe: Mapping[str, str] = field(default_factory=dict[str, str])
+    share: Share = Share.AUTO
+    max_sessions: int = 4
+    start_timeout: float = 60.0
+    call_timeout: float | None = None
+    poll: float | None = None
+    relay_extensions: tuple[str, ...] = ()
+    relay_experimental: tuple[str, ...] = ()
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenSettings:
+    """One credential of a host: a principal of its own.
+
+    Attributes:
+        name: Name of the principal.
+        token: What the host sends as bearer.
+        profile: Profile of the register that the host is treated by; empty for none.
+    """
+
+    name: str
+    token: str = field(repr=False)
+    profile: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewaySettings:
+    """Everything that a configuration says.
+
+    Attributes:
+        upstreams: The servers, in the file's order.
+        tokens: Credentials of hosts.
+        policies: Policy per family (``tools``, ``prompts``, ``resources``).
+        profiles: Policies per host profile: id of the profile -> family -> policy.
+        page_size: Most items of one page of a list; None puts all on one.
+        startup_wait: Seconds that a host's first request waits for upstreams that were never seen.
+        allowed_hosts: Values of the ``Host`` header that are taken beside those of the bound address.
+        allowed_origins: Values of the ``Origin`` header that are taken beside loopback ones.
+        path: The file; None where there is none.
+    """
+
+    upstreams: tuple[UpstreamSettings, ...] = ()
+    tokens: tuple[TokenSettings, ...] = ()
+    policies: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
+    profiles: Mapping[str, Mapping[str, Policy]] = field(default_factory=dict[str, "Mapping[str, Policy]"])
+    page_size: int | None = None
+    startup_wait: float = 5.0
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    path: str | None = None

@@ -1,0 +1,1 @@
+"""Towards the servers: links, eras, conversations, restarts, subscriptions."""
