@@ -35,6 +35,9 @@ class Limits:
         drain: How long requests in flight get when the gateway stops.
         method: Budget for one request of our own to an upstream (a list, a subscription).
         poll_least: Shortest poll of an upstream's lists.
+        poll_most: Longest time that lists are taken for fresh because the upstream says so.
+        grace: How long the names of an upstream that went down stay in the lists: a restart takes less.
+        lately: How far back a listen looks for changes that its host cannot know of.
     """
 
     body: int = 4 * 1024 * 1024
@@ -62,3 +65,6 @@ class Limits:
     drain: float = 2.0
     method: float = 30.0
     poll_least: float = 30.0
+    poll_most: float = 3600.0
+    grace: float = 5.0
+    lately: float = 300.0

@@ -218,6 +218,14 @@ class Conversation(Protocol):
         """Gives a request up: tells the upstream in the way of its era, and its sink hears nothing more."""
         ...
 
+    def reply(self, line: bytes) -> None:
+        """Answers a request of the upstream that a sink took (`Sink.asked`); never waits.
+
+        Args:
+            line: The response or error on one line, under the upstream's own id.
+        """
+        ...
+
     async def ask(self, request: Outgoing) -> Frame:
         """Sends a request of ours and waits for the result, opened.
 
