@@ -139,3 +139,26 @@ class GatewaySettings:
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     path: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """What the command line of ``serve`` says beside the configuration.
+
+    Attributes:
+        host: Address to bind.
+        port: Port to bind; 0 picks a free one.
+        stdio: Serve one host on standard input and output instead of HTTP.
+        no_auth: Take hosts without a credential (loopback only).
+        tokens: Credentials beside those of the configuration: from the option, the environment, or made at the start.
+        operator: The token by which the operator's own commands read the status.
+        log_level: Least severity of log lines on standard error: ``debug``, ``info``, ``warning``, ``error``.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8300
+    stdio: bool = False
+    no_auth: bool = False
+    tokens: tuple[TokenSettings, ...] = ()
+    operator: str = field(default="", repr=False)
+    log_level: str = "warning"
