@@ -89,7 +89,7 @@ def test_the_defaults_are_the_members_that_this_revision_alone_requires(definiti
     node = official(definition, revision)
     added = {"resultType", "ttlMs", "cacheScope"}
 
-    assert set(DEFAULTS.get((definition, revision), {})) == (set(node["required"]) & added if node else set())
+    assert set(DEFAULTS.get((definition, revision), {})) == (set(node.get("required", ())) & added if node else set())
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

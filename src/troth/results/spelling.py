@@ -11,6 +11,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from msgspec import Raw
+
 from troth.register import Side, register
 from troth.results.table import CHILDREN, CONTENT, DEFAULTS, KNOWN, MEMBERS, OPEN_SHAPES
 from troth.results.values import compact, is_mapping, plain
@@ -62,7 +64,7 @@ def spell(result: Mapping[str, object], definition: str, revision: str) -> Objec
     copy = plain(result, definition)
     if not isinstance(copy, dict):
         raise TypeError(f"{definition} must be a mapping, not {type(result).__name__}")
-    return cast("Object", _spelled(cast("Object", copy), definition, revision))
+    return cast("Object", spelled(cast("Object", copy), definition, revision))
 
 
 def finish(result: Object, definition: str, revision: str | None) -> Object:
@@ -115,26 +117,45 @@ def _members(definition: str, revision: str) -> tuple[frozenset[str], frozenset[
     return frozenset(row.key[0] for row in rows if row.at(revision)), frozenset(row.key[0] for row in rows)
 
 
-def _spelled(value: Any, definition: str, revision: str) -> Any:
+def spelled(value: Any, definition: str, revision: str) -> Any:
+    """What ``spell`` does once its arguments are checked, for values that are JSON already.
+
+    Args:
+        value: An object, an array of objects, or anything else, which is returned as it is. It is not changed, but
+            the copy shares its leaves. Values whose members do not matter here may be ``msgspec.Raw``.
+        definition: One of ``DEFINITIONS``.
+        revision: A revision of the register.
+    """
     if isinstance(value, list):
-        return [_spelled(item, definition, revision) for item in cast("list[Any]", value)]
+        return [spelled(item, definition, revision) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
     old = cast("Object", value)
     if definition in _UNIONS:
         kind = _UNIONS[definition](old)
-        return old if kind is None else _spelled(old, kind, revision)
+        return old if kind is None else spelled(old, kind, revision)
     if definition in _STAND_INS and (definition, revision) not in MEMBERS:
-        return _spelled(_STAND_INS[definition](old, revision), "TextContent", revision)
+        return spelled(stand_in(old, definition, revision), "TextContent", revision)
     defined, known = _members(definition, revision)
     new: Object = {}
     for name, member in old.items():
         if name in defined or name not in known:
             child = CHILDREN.get((definition, name))
-            new[name] = member if child is None else _spelled(member, child, revision)
+            new[name] = member if child is None else spelled(member, child, revision)
     if definition in _REPAIRS:
         _REPAIRS[definition](new, old, revision)
     return {**new, **_missing(new, definition, revision)}
+
+
+def stand_in(block: Object, definition: str, revision: str) -> Object:
+    """The text block that says what a content block is, with its annotations and ``_meta``.
+
+    Args:
+        block: A resource link or an audio block.
+        definition: ``ResourceLink`` or ``AudioContent``.
+        revision: The protocol revision in force.
+    """
+    return _STAND_INS[definition](block, revision)
 
 
 def _link_text(link: Object, revision: str) -> Object:
@@ -157,10 +178,14 @@ def _repair_call(new: Object, old: Object, revision: str) -> None:
     """Structured content is an object until the shape is open; an empty result would say nothing in its place."""
     if "structuredContent" not in old:
         return
-    if object_only(revision) and not is_mapping(old["structuredContent"]):
+    if object_only(revision) and not _is_object(old["structuredContent"]):
         new.pop("structuredContent", None)
     if "structuredContent" not in new and not new.get("content"):
         new["content"] = [{"type": "text", "text": compact(cast("object", old["structuredContent"]))}]
+
+
+def _is_object(value: object) -> bool:
+    return is_mapping(value) or (isinstance(value, Raw) and bytes(memoryview(value)[:1]) == b"{")
 
 
 def _repair_tool(new: Object, _old: Object, revision: str) -> None:

@@ -41,6 +41,13 @@ _TABLE: Final[Mapping[str, Mapping[str, str]]] = {
         "2025-11-25": "_meta content isError structuredContent",
         "2026-07-28": "_meta content isError resultType structuredContent",
     },
+    "CompleteResult": {
+        "2024-11-05": "_meta completion",
+        "2025-03-26": "_meta completion",
+        "2025-06-18": "_meta completion",
+        "2025-11-25": "_meta completion",
+        "2026-07-28": "_meta completion resultType",
+    },
     "DiscoverResult": {
         "2026-07-28": "_meta cacheScope capabilities instructions resultType supportedVersions ttlMs",
     },
@@ -157,6 +164,13 @@ _TABLE: Final[Mapping[str, Mapping[str, str]]] = {
         "2025-11-25": "_meta annotations description icons mimeType name title uriTemplate",
         "2026-07-28": "_meta annotations description icons mimeType name title uriTemplate",
     },
+    "Result": {
+        "2024-11-05": "_meta",
+        "2025-03-26": "_meta",
+        "2025-06-18": "_meta",
+        "2025-11-25": "_meta",
+        "2026-07-28": "_meta resultType",
+    },
     "ResultMetaObject": {
         "2024-11-05": "",
         "2025-03-26": "",
@@ -218,6 +232,7 @@ CHILDREN: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("AudioContent", "annotations"): "Annotations",
         ("CallToolResult", "_meta"): "ResultMetaObject",
         ("CallToolResult", "content"): "ContentBlock",
+        ("CompleteResult", "_meta"): "ResultMetaObject",
         ("DiscoverResult", "_meta"): "ResultMetaObject",
         ("DiscoverResult", "capabilities"): "ServerCapabilities",
         ("EmbeddedResource", "annotations"): "Annotations",
@@ -248,6 +263,7 @@ CHILDREN: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("ResourceLink", "icons"): "Icon",
         ("ResourceTemplate", "annotations"): "Annotations",
         ("ResourceTemplate", "icons"): "Icon",
+        ("Result", "_meta"): "ResultMetaObject",
         ("ResultMetaObject", "io.modelcontextprotocol/serverInfo"): "Implementation",
         ("TextContent", "annotations"): "Annotations",
         ("Tool", "annotations"): "ToolAnnotations",
@@ -276,6 +292,7 @@ _CACHEABLE: Final[Mapping[str, str | int]] = MappingProxyType(
 DEFAULTS: Final[Mapping[tuple[str, str], Mapping[str, str | int]]] = MappingProxyType(
     {
         ("CallToolResult", "2026-07-28"): _COMPLETE,
+        ("CompleteResult", "2026-07-28"): _COMPLETE,
         ("DiscoverResult", "2026-07-28"): _CACHEABLE,
         ("GetPromptResult", "2026-07-28"): _COMPLETE,
         ("ListPromptsResult", "2026-07-28"): _CACHEABLE,
@@ -283,6 +300,7 @@ DEFAULTS: Final[Mapping[tuple[str, str], Mapping[str, str | int]]] = MappingProx
         ("ListResourcesResult", "2026-07-28"): _CACHEABLE,
         ("ListToolsResult", "2026-07-28"): _CACHEABLE,
         ("ReadResourceResult", "2026-07-28"): _CACHEABLE,
+        ("Result", "2026-07-28"): _COMPLETE,
     }
 )
 """What a revision requires beyond the payload. Stale at once and for one asker only: nothing is promised unasked."""

@@ -52,7 +52,12 @@ def plain(value: object, where: str) -> Any:
 
 
 def compact(value: object) -> str:
-    """JSON text of a plain value: one line, no spaces, letters as they are, members in their order."""
+    """JSON text of a plain value or ``msgspec.Raw``: one line, no spaces, members in their order.
+
+    Letters of a plain value stand as they are, all of ``Raw`` as it came.
+    """
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.format(bytes(value), indent=-1).decode()
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 

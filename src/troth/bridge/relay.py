@@ -1,0 +1,341 @@
+"""What passes between a host and an upstream, spelled for the revision of the one it goes to. Sans-IO.
+
+Nothing is modelled. A body in which nothing must change is copied as one piece; else only those levels are opened
+that the tables of `troth.results` know, and all below stays as the bytes that came, numbers too. Whether something
+must change is found by searching the bytes for the names that the target revision lacks.
+
+Text is never touched, also where it mentions a name or a URI.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from msgspec import Raw
+
+from troth.bridge.errors import INTERNAL
+from troth.bridge.levels import opened
+from troth.bridge.model import Bad, Frame, Id, Kind, PeekedMeta
+from troth.bridge.names import host_uri, shown_name
+from troth.bridge.outgoing import Outgoing
+from troth.bridge.tree import UNIONS, VIEW, Job, branch, text, tree, views
+from troth.bridge.write import rewrite, written
+from troth.results.spelling import spelled
+from troth.results.table import CHILDREN, CONTENT, DEFAULTS, KNOWN, MEMBERS, OPEN_SHAPES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+RESULTS: Mapping[str, str] = {
+    "completion/complete": "CompleteResult",
+    "prompts/get": "GetPromptResult",
+    "resources/read": "ReadResourceResult",
+    "tools/call": "CallToolResult",
+}
+"""Definition of the result of each method that is relayed; ``Result`` for all others."""
+
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+"""Member of ``_meta`` that says to which listen of a modern host a notification belongs."""
+
+
+class Grown(NamedTuple):
+    """A member that the params of a method did not have from the start."""
+
+    member: str
+    revisions: frozenset[str]
+    """Those that have it."""
+
+
+GROWN: Mapping[str, Grown] = {
+    "completion/complete": Grown("context", frozenset({"2025-06-18", "2025-11-25", "2026-07-28"})),
+    "notifications/progress": Grown("message", frozenset({"2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"})),
+}
+"""By method. Params of all other methods that pass have the same members in all revisions, but for `_OURS`."""
+
+_OURS = frozenset({"inputResponses", "requestState", "task"})
+"""Members of a host's params that end here: answers to questions, and the wish for a task."""
+
+_ENVELOPE = frozenset(PeekedMeta.__annotations__) - {"io.modelcontextprotocol/related-task"}
+"""Members of ``_meta`` in params that neighbours say to each other: they end here."""
+
+_NAMED = frozenset({"Prompt", "Tool"})
+"""Items of lists that are called by their name."""
+
+_NEEDED: Mapping[str, frozenset[str]] = {
+    "notifications/message": frozenset({"level", "data"}),
+    "notifications/progress": frozenset({"progress"}),
+    "notifications/resources/updated": frozenset({"uri"}),
+}
+"""The notifications of an upstream that pass, with the members that they must have. Others are about us and it."""
+
+_ESCAPE = b"\\u00"
+"""How a letter of a name looks when it is escaped: a search for the name would not find it."""
+_COMPLETE = Raw(b'"complete"')
+
+
+def outgoing(frame: Frame, target: str, *, params: Mapping[str, object] | None = None) -> Outgoing:
+    """A host's request as what to send to an upstream: without what is said to us alone, or what is unknown there.
+
+    Args:
+        frame: The host's request.
+        target: Revision in force with the upstream.
+        params: Members of ``params`` to put in the place of the host's: the upstream's own name or URI.
+    """
+    parts = frame.parts or {}
+    drop = _OURS.intersection(parts) | _ungrown(frame, target)
+    return Outgoing(frame=frame, params=params or {}, drop=drop, drop_meta=_ENVELOPE.intersection(frame.meta))
+
+
+def answer(
+    frame: Frame,
+    id: Id,  # noqa: A002 - the name of the member
+    *,
+    method: str,
+    source: str,
+    target: str,
+    prefix: str = "",
+    inline: bool = False,
+) -> bytes | Bad:
+    """An upstream's result as the line for the host.
+
+    Args:
+        frame: The response, opened or not.
+        id: Id of the host's request.
+        method: Method of the request.
+        source: Revision in force with the upstream.
+        target: Revision in force with the host.
+        prefix: Prefix of the upstream, put before the URIs of resources.
+        inline: Whether links to resources become text, for a host that gets no resources.
+
+    Returns:
+        One line without its end, or -32603 for a result that does not end the call (it asks for input, or is a task)
+        and for one that could be read in two ways.
+    """
+    form = _form(RESULTS.get(method, "Result"), source, target)
+    needs = _needs(frame, form, prefix, inline=inline)
+    if not needs.opens:
+        return rewrite(frame, id=id)
+    found = opened(frame)
+    if isinstance(found, Bad):
+        return Bad(INTERNAL, f"the upstream's answer cannot be relayed: {found.reason}", id, Kind.RESPONSE)
+    parts = found.parts or {}
+    if form.typed and (sort := parts.get("resultType", _COMPLETE)) != _COMPLETE and text(sort) != "complete":
+        return Bad(INTERNAL, f"the upstream's answer is {_sort(sort)}, and only complete ones pass", id, Kind.RESPONSE)
+    drop: Iterable[str] = form.lacks.intersection(parts)
+    spells = needs.spells or _misshapen(parts, form)
+    if spells or needs.maps:
+        changes, drop = _respelled(parts, form, Job(prefix, inline, target), spells=spells)
+    else:
+        changes = form.always if parts.keys() >= form.defaults.keys() else _defaulted(parts, form)
+    meta = views(found.meta, prefix) if prefix and found.meta else {}
+    return rewrite(found, id=id, result=changes, drop=drop, meta=meta, drop_meta=form.meta.intersection(found.meta))
+
+
+def item(
+    definition: str, members: Mapping[str, object], *, target: str, prefix: str = "", name: str | None = None
+) -> dict[str, object]:
+    """One item of an upstream's list as the list of a host has it.
+
+    Args:
+        definition: ``Tool``, ``Prompt``, ``Resource`` or ``ResourceTemplate``.
+        members: The item, as JSON values or `Raw`; it is not changed.
+        target: Revision in force with the host.
+        prefix: Prefix of the upstream, put before its URI.
+        name: Name to show for a tool or prompt; None for its own behind the prefix.
+
+    Returns:
+        A new object, of JSON values and `Raw`.
+    """
+    found = tree(Raw(written(members)), definition, Job(prefix, inline=False, target=target))
+    new = cast("dict[str, object]", spelled(found, definition, target))
+    # Tasks do not pass, so no tool offers or needs one.
+    new.pop("execution", None)
+    own = new.get("name")
+    if definition in _NAMED and isinstance(own, str):
+        new["name"] = shown_name(prefix, own) if name is None else name
+    return new
+
+
+def notification(
+    frame: Frame, *, target: str, prefix: str = "", token: Id | None = None, subscription: Id | None = None
+) -> bytes | None:
+    """An upstream's notification as the line for a host: logs, progress, and updates of resources.
+
+    Args:
+        frame: The notification.
+        target: Revision in force with the host.
+        prefix: Prefix of the upstream, put before the URI of a resource.
+        token: The host's own progress token; progress goes to no host without one.
+        subscription: Id of the modern host's listen that the message is for; None for none.
+
+    Returns:
+        One line without its end; None for what is malformed, or is not for hosts as it is.
+    """
+    parts = frame.parts or {}
+    needed = _NEEDED.get(frame.method)
+    if needed is None or not needed <= parts.keys():
+        return None
+    params: dict[str, object] = {}
+    if frame.method == "notifications/progress":
+        if token is None:
+            return None
+        params["progressToken"] = token
+    elif "uri" in needed:
+        uri = text(parts["uri"])
+        if uri is None:
+            return None
+        params["uri"] = host_uri(prefix, uri)
+    meta = {} if subscription is None else {SUBSCRIPTION: subscription}
+    drop_meta = _ENVELOPE.intersection(frame.meta)
+    return rewrite(frame, params=params, drop=_ungrown(frame, target), meta=meta, drop_meta=drop_meta)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What to look for in the results of one definition between two revisions; made once for each."""
+
+    definition: str
+    typed: bool
+    """Whether the source says by ``resultType`` what a result is."""
+    opens: bool
+    """Whether every result must be opened: one of the two revisions asks for members at its top."""
+    always: Mapping[str, object]
+    """Members that the target requires and the source does not have: what the upstream says there is not meant so."""
+    defaults: Mapping[str, object]
+    """Members that the target requires."""
+    lacks: frozenset[str]
+    """Members of the top that the target lacks."""
+    meta: frozenset[str]
+    """Members of ``_meta`` at the top that it lacks."""
+    open_shape: bool
+    """Whether structured content may be any JSON at the target."""
+    top: tuple[bytes, ...]
+    """What to search for at the top."""
+    deep: tuple[bytes, ...]
+    """What to search for below: names of members, and kinds of content, that the target lacks."""
+
+
+@cache
+def _form(definition: str, source: str, target: str) -> _Form:
+    defaults = DEFAULTS.get((definition, target), {})
+    given = MEMBERS[definition, source]
+    lacks, meta = _lacking(definition, target), _lacking("ResultMetaObject", target)
+    below: set[str] = set()
+    for kind in _below(definition):
+        if (kind, target) in MEMBERS:
+            below |= _lacking(kind, target)
+        else:
+            below |= {sort for sort, block in CONTENT.items() if block == kind}
+    return _Form(
+        definition=definition,
+        typed="resultType" in given,
+        opens="resultType" in given or bool(defaults),
+        always={name: value for name, value in defaults.items() if name not in given},
+        defaults=defaults,
+        lacks=lacks,
+        meta=meta,
+        open_shape=target in OPEN_SHAPES,
+        top=_spellings(lacks | meta),
+        deep=_spellings(below),
+    )
+
+
+def _lacking(definition: str, revision: str) -> frozenset[str]:
+    return KNOWN[definition] - MEMBERS[definition, revision]
+
+
+def _below(definition: str) -> set[str]:
+    """The definitions that objects within a result can be, but for ``_meta`` at its top."""
+    found: set[str] = set()
+    queue = {definition}
+    while queue:
+        kind = queue.pop()
+        for parent, name in CHILDREN:
+            if parent == kind:
+                child = CHILDREN[parent, name]
+                queue |= UNIONS.get(child, {child}) - found - {"ResultMetaObject"}
+        found |= queue
+    return found
+
+
+def _spellings(words: Iterable[str]) -> tuple[bytes, ...]:
+    r"""Names as they stand in JSON, in both ways to write a slash."""
+    return tuple(
+        f'"{spelling}"'.encode()
+        for word in sorted(words)
+        for spelling in dict.fromkeys((word, word.replace("/", r"\/")))
+    )
+
+
+_URI = _spellings(("uri", "resourceUri", VIEW))
+_LINK = _spellings(("resource_link",))
+
+
+class _Needs(NamedTuple):
+    """What must be done to a result."""
+
+    opens: bool
+    """Its top must be looked at."""
+    maps: bool
+    """Something below its top must change that all revisions have: a URI, a link."""
+    spells: bool
+    """Something below its top may be unknown to the target."""
+
+
+def _needs(frame: Frame, form: _Form, prefix: str, *, inline: bool) -> _Needs:
+    if not (prefix or inline or form.deep or (form.top and not form.opens)):
+        return _Needs(opens=form.opens, maps=False, spells=False)
+    body = bytes(frame.body or b"")
+    escaped = _ESCAPE in body
+
+    def holds(words: tuple[bytes, ...]) -> bool:
+        return escaped or any(word in body for word in words)
+
+    maps = (bool(prefix) and holds(_URI)) or (inline and holds(_LINK))
+    spells = bool(form.deep) and holds(form.deep)
+    return _Needs(opens=form.opens or maps or spells or holds(form.top), maps=maps, spells=spells)
+
+
+def _misshapen(parts: Mapping[str, Raw], form: _Form) -> bool:
+    """Whether there is structured content that the target cannot carry: then something may have to take its place."""
+    if form.open_shape or "structuredContent" not in parts:
+        return False
+    return "structuredContent" in form.lacks or bytes(memoryview(parts["structuredContent"])[:1]) != b"{"
+
+
+def _respelled(
+    parts: Mapping[str, Raw], form: _Form, job: Job, *, spells: bool
+) -> tuple[dict[str, Any], frozenset[str]]:
+    """Members of a result to put in, and those to leave out. ``_meta`` is not among them."""
+    kept = {name: raw for name, raw in parts.items() if name != "_meta" and name not in form.always}
+    new = branch(kept, form.definition, job)
+    if spells:
+        new = cast("dict[str, Any]", spelled(new, form.definition, job.target))
+    else:
+        new = {name: value for name, value in new.items() if name not in form.lacks}
+        new |= {name: value for name, value in form.defaults.items() if name not in new}
+    changes = {name: value for name, value in new.items() if value is not parts.get(name)}
+    return changes, frozenset(parts.keys() - new.keys() - {"_meta"})
+
+
+def _defaulted(parts: Mapping[str, Raw], form: _Form) -> Mapping[str, object]:
+    """Members to put in where the target requires some that are not there."""
+    missing = {name: value for name, value in form.defaults.items() if name not in parts}
+    return {**missing, **form.always}
+
+
+def _ungrown(frame: Frame, target: str) -> frozenset[str]:
+    """Members of params that the target lacks."""
+    grown = GROWN.get(frame.method)
+    return frozenset() if grown is None or target in grown.revisions else frozenset({grown.member})
+
+
+def _sort(raw: Raw) -> str:
+    """What a result says it is, in words of ours."""
+    sort = text(raw)
+    return _SORTS.get(sort or "", "of an unknown type")
+
+
+_SORTS: Mapping[str, str] = {"input_required": "a question", "task": "a task"}
