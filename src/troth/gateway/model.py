@@ -218,6 +218,14 @@ class Conversation(Protocol):
         """Gives a request up: tells the upstream in the way of its era, and its sink hears nothing more."""
         ...
 
+    def answer(self, line: bytes) -> None:
+        """Sends the response or error to a request that a sink took (`Sink.asked`); never waits.
+
+        Args:
+            line: The message on one line, under the upstream's own id.
+        """
+        ...
+
     async def ask(self, request: Outgoing) -> Frame:
         """Sends a request of ours and waits for the result, opened.
 
