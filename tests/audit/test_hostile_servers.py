@@ -14,11 +14,11 @@ from troth.audit.context import ALIKE, RESTARTS
 from troth.audit.model import AuditReport, Outcome, TargetReport, Verdict
 from troth.audit.probes.lists import PAGES
 from troth.audit.report import FORMATS, render
-from troth.audit.wire.errors import LinkError
 from troth.audit.wire.types import Incoming, Limits
 from troth.register import register
 from troth.testing import Script, Send
 from troth.testing.stdio import CONTEXT
+from troth.wire.errors import LinkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

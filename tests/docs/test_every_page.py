@@ -19,10 +19,10 @@ from click.testing import CliRunner
 from troth import capabilities
 from troth.audit.report import FORMATS
 from troth.audit.verdicts import VERDICTS
-from troth.audit.wire.start import INHERITED
 from troth.audit.wire.types import Limits
 from troth.cli import audit, main
 from troth.register import register
+from troth.wire.start import INHERITED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

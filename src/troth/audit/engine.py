@@ -37,10 +37,10 @@ from troth.audit.probes import (
 )
 from troth.audit.wire.connect import answer_all, answer_none, connect, open_session
 from troth.audit.wire.dialect import META, declarable
-from troth.audit.wire.errors import LinkError
 from troth.audit.wire.types import Failure
 from troth.capabilities import read_server
 from troth.register import Era, Side, register
+from troth.wire.errors import LinkError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

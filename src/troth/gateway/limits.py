@@ -34,6 +34,8 @@ class Limits:
         stop: How long an upstream process gets to end by itself before it is killed.
         drain: How long requests in flight get when the gateway stops.
         method: Budget for one request of our own to an upstream (a list, a subscription).
+        unread: Time without any progress in which a process leaves its input unread, after which it counts as dead. A
+            server that is busy with one call for minutes must survive it.
         poll_least: Shortest poll of an upstream's lists.
         poll_most: Longest time that lists are taken for fresh because the upstream says so.
         grace: How long the names of an upstream that went down stay in the lists: a restart takes less.
@@ -64,6 +66,7 @@ class Limits:
     stop: float = 3.0
     drain: float = 2.0
     method: float = 30.0
+    unread: float = 300.0
     poll_least: float = 30.0
     poll_most: float = 3600.0
     grace: float = 5.0

@@ -218,11 +218,11 @@ class Conversation(Protocol):
         """Gives a request up: tells the upstream in the way of its era, and its sink hears nothing more."""
         ...
 
-    def reply(self, line: bytes) -> None:
-        """Answers a request of the upstream that a sink took (`Sink.asked`); never waits.
+    def answer(self, line: bytes) -> None:
+        """Sends the response or error to a request that a sink took (`Sink.asked`); never waits.
 
         Args:
-            line: The response or error on one line, under the upstream's own id.
+            line: The message on one line, under the upstream's own id.
         """
         ...
 

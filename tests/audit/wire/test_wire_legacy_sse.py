@@ -4,8 +4,8 @@ import anyio
 import pytest
 
 from troth.audit.wire import legacy_sse
-from troth.audit.wire.errors import LinkError
 from troth.audit.wire.types import Incoming, Limits
+from troth.wire.errors import LinkError
 
 pytestmark = pytest.mark.anyio
 

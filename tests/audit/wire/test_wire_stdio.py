@@ -9,10 +9,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from troth.audit.wire import start, stdio
-from troth.audit.wire.errors import LinkError
-from troth.audit.wire.family import MARK
+from troth.audit.wire import stdio
 from troth.audit.wire.types import Incoming, Limits
+from troth.wire import start
+from troth.wire.errors import LinkError
+from troth.wire.family import MARK
 
 pytestmark = [
     pytest.mark.anyio,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
+from troth.wire.words import excerpt, printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -17,9 +19,6 @@ DEPTH = 128
 
 VALUES = 1_000_000
 """Most values, at any depth, of one message. Counted by the signs between them, also inside texts."""
-
-EXCERPT = 200
-"""Characters of foreign text that are kept in a problem."""
 
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -30,28 +29,6 @@ class Decoded(NamedTuple):
 
     value: Any
     problem: str
-
-
-class Line(NamedTuple):
-    """One line without its end. `whole` is False for the beginning of a line that was too long."""
-
-    data: bytes
-    whole: bool = True
-
-
-def printable(text: str) -> str:
-    """Text in which every character that is not printable (controls, line ends, direction marks) is escaped."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def excerpt(data: bytes | str, limit: int = EXCERPT) -> str:
-    """The beginning of foreign text, escaped, of at most `limit` characters and a mark that there was more."""
-    start = data[: limit + 1]
-    text = start.decode("utf-8", "backslashreplace") if isinstance(start, bytes) else start
-    shown = printable(text)
-    return shown if len(data) <= limit and len(shown) <= limit else f"{shown[:limit]}..."
 
 
 def message(data: bytes) -> Decoded:
@@ -131,44 +108,3 @@ def _children(value: Any) -> Iterator[Any]:
     if isinstance(value, dict):
         return iter(cast("dict[str, Any]", value).values())
     return iter(cast("list[Any]", value) if isinstance(value, list) else ())
-
-
-class Lines:
-    r"""Cuts a byte stream into lines at ``\n``.
-
-    A line longer than `limit` is handed out once, as its beginning, as soon as that is known; the rest of it is
-    dropped as it comes.
-
-    Args:
-        limit: Longest line that is kept, in bytes.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._held = bytearray()
-        self._skipping = False
-
-    def feed(self, chunk: bytes) -> Iterator[Line]:
-        """Takes the next bytes and yields the lines that they complete."""
-        *ended, rest = chunk.split(b"\n")
-        for piece in ended:
-            yield from self._piece(piece, ends=True)
-        yield from self._piece(rest, ends=False)
-
-    @property
-    def rest(self) -> bytes:
-        """What came after the last line end."""
-        return bytes(self._held)
-
-    def _piece(self, piece: bytes, *, ends: bool) -> Iterator[Line]:
-        if not self._skipping:
-            self._held += piece
-            if len(self._held) > self._limit:
-                yield Line(bytes(self._held[: EXCERPT + 1]), whole=False)
-                self._skipping = True
-                self._held.clear()
-            elif ends:
-                yield Line(bytes(self._held))
-        if ends:
-            self._skipping = False
-            self._held.clear()

@@ -23,11 +23,12 @@ import anyio.lowlevel
 from multidict import CIMultiDict
 from yarl import URL
 
-from troth.audit.wire.decode import Decoded, excerpt, message, printable, values
-from troth.audit.wire.errors import LinkError
+from troth.audit.wire.decode import Decoded, message, values
 from troth.audit.wire.scope import task_group
-from troth.audit.wire.sse import Event, EventStream
 from troth.audit.wire.types import Incoming, Limits
+from troth.wire.errors import LinkError
+from troth.wire.sse import Event, EventStream
+from troth.wire.words import excerpt, printable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import anyio
 from yarl import URL
 
-from troth.audit.wire.decode import excerpt
 from troth.audit.wire.http import Exchange, HttpLink, address_of, client_session
+from troth.wire.words import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from troth.audit.wire.http import Asked
-    from troth.audit.wire.sse import Event
     from troth.audit.wire.types import Limits
+    from troth.wire.sse import Event
 
 
 @asynccontextmanager

@@ -23,11 +23,14 @@ from uuid import uuid4
 import anyio
 import anyio.lowlevel
 
-from troth.audit.wire.decode import Lines, excerpt, message, printable, values
-from troth.audit.wire.family import MARK, family, kill, living
+from troth.audit.wire.decode import message, values
 from troth.audit.wire.scope import task_group
-from troth.audit.wire.start import start
 from troth.audit.wire.types import Incoming, Limits
+from troth.wire.exits import exit_code, exit_words
+from troth.wire.family import MARK, family, kill, living
+from troth.wire.lines import Lines
+from troth.wire.start import start
+from troth.wire.words import excerpt, printable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -288,16 +291,7 @@ class StdioLink:
 
     def _exit_words(self) -> str:
         """How the process ended; empty while it runs. Leaves it unreaped where the system can."""
-        code = _exit_code(self._process)
-        if code is None:
-            return ""
-        if code >= 0:
-            return f"exited with status {code}"
-        try:
-            name = signal.Signals(-code).name
-        except ValueError:
-            name = str(-code)
-        return f"killed by signal {name}"
+        return exit_words(self._process)
 
 
 async def _read(fd: int) -> bytes:
@@ -322,18 +316,5 @@ async def _exit_of(process: subprocess.Popen[bytes]) -> None:
             finally:
                 os.close(fd)
             return
-    while _exit_code(process) is None:  # noqa: ASYNC110 - nothing here can set an event
+    while exit_code(process) is None:  # noqa: ASYNC110 - nothing here can set an event
         await anyio.sleep(POLL)
-
-
-def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
-    """Exit status, or the negative number of the signal that killed it; None while it runs."""
-    if sys.platform != "linux" or process.returncode is not None:
-        return process.poll()
-    try:
-        seen = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return process.poll()
-    if seen is None:
-        return None
-    return seen.si_status if seen.si_code == os.CLD_EXITED else -seen.si_status

@@ -1,4 +1,4 @@
-"""Starts the process of a target over stdio: in which environment, and in which words if it cannot."""
+"""Starts the process of a server over stdio: in which environment, and in which words if it cannot."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from troth.audit.wire.decode import printable
-from troth.audit.wire.errors import LinkError
+from troth.wire.errors import LinkError
+from troth.wire.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,12 +28,12 @@ INHERITED: Final = (
     "TZ",
     "USER",
 )
-"""The variables of the auditor's own environment that a target gets, as from the clients of the SDKs; no secrets are
+"""The variables of our own environment that a server gets, as from the clients of the SDKs; no secrets are
 among them. A value that begins with ``()`` (an exported shell function) is left out."""
 
 
 def environment(env: Mapping[str, str] | None) -> dict[str, str]:
-    """The environment that a target gets: `INHERITED`, and the given variables on top."""
+    """The environment that a server gets: `INHERITED`, and the given variables on top."""
     own = {name: os.environ[name] for name in INHERITED if name in os.environ}
     safe = {name: value for name, value in own.items() if not value.startswith("()")}
     return safe | dict(env or {})
@@ -56,9 +56,9 @@ def start(command: Sequence[str], env: Mapping[str, str] | None, cwd: str | None
     """
     if sys.platform == "win32":
         raise LinkError(
-            "targets over stdio need a POSIX system",
+            "servers over stdio need a POSIX system",
             where=" ".join(command),
-            advice="serve it over HTTP and audit the URL",
+            advice="serve it over HTTP and give the URL",
         )
     if not command:
         raise LinkError(

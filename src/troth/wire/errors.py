@@ -1,4 +1,4 @@
-"""The one error of the wire: a target that cannot be reached for a reason on the auditor's side of the line."""
+"""The one error of the wire: a server that cannot be reached for a reason on our side of the line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 class LinkError(Exception):
     """A link cannot be opened at all: no process came to be, or the address is none.
 
-    What a living peer does wrong is never raised, it is delivered as `Incoming` or told by `Link.dead`.
+    What a living peer does wrong is never raised: links tell it.
 
     Attributes:
         message: What is wrong, in words.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 MARK = "TROTH_TARGET"
-"""Variable that every started target gets, with a value of its own: a daemon that left the tree still carries it."""
+"""Variable that every started server gets, with a value of its own: a daemon that left the tree still carries it."""
 
 
 class Member(NamedTuple):

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from troth.audit.wire.sse import Event, EventStream
+from troth.wire.sse import Event, EventStream
 
 ENDS = ["\n", "\r", "\r\n"]
 

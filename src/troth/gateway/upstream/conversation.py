@@ -1,0 +1,607 @@
+"""One conversation with a server over a link: our ids, who waits for what, and whom a message belongs to.
+
+Rules of this file:
+
+1. A response belongs to the request whose id it has, by type and value. What answers nobody is counted and dropped.
+2. Every request ends once: `Sink.answered` or `Sink.lost`, and neither after `cancel`.
+3. A message that surely belongs to a request goes to its sink, any other to the owner of the conversation. Sure are:
+   a progress token, a stream of the request's own (HTTP), a connection on which nothing else runs.
+4. A modern server asks nothing by requests, so none of them is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+import msgspec
+
+from troth.bridge import (
+    Bad,
+    Batch,
+    Cause,
+    Frame,
+    FrameLimits,
+    Id,
+    IdMint,
+    Kind,
+    Lost,
+    Outgoing,
+    opened,
+    peek,
+    peek_meta,
+    read,
+    read_batch,
+)
+from troth.capabilities import read_server
+from troth.gateway.model import UnavailableError
+from troth.gateway.upstream.envelope import SUBSCRIPTION, Envelope, notification, refusal, result
+from troth.gateway.upstream.words import told, unknown_method
+from troth.register import Era
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from troth.gateway.limits import Limits
+    from troth.gateway.model import Sink
+    from troth.gateway.upstream.link import Link, Problem
+
+BATCHES: Final = frozenset({"2025-03-26"})
+"""Revisions in which a server may send arrays of messages. Source: 2025-03-26/basic, batching."""
+RESUMES: Final = frozenset({"2025-03-26", "2025-06-18", "2025-11-25"})
+"""Revisions whose streams can be resumed. Source: 2025-03-26/basic/transports, resumability and redelivery."""
+OPENING: Final = frozenset({"initialize", "server/discover"})
+"""Requests that are never cancelled by a message: the specification forbids it, or no era is known yet."""
+LISTEN: Final = "subscriptions/listen"
+SESSION: Final = "Mcp-Session-Id"
+UNSURE: Final = frozenset({401, 403, 429})
+"""HTTP statuses (and those from 500 on) that come from whatever stands before a server: what they carry under an id
+that is not ours is no answer of the server's."""
+SESSION_LOST: Final = "upstream session lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(Lost):
+    """An HTTP status in place of an answer."""
+
+    status: int = 0
+
+
+@dataclass(slots=True)
+class Counts:
+    """What an upstream cost so far, over all its conversations.
+
+    Attributes:
+        calls: Requests that were sent.
+        errors: Of those, the ones that ended without an answer.
+        received: Bytes that came.
+        sent: Bytes that went.
+        junk: Frames that are no messages.
+        strays: Messages that belong to nothing: answers to nobody, progress of what is over, questions that a modern
+            server must not ask.
+    """
+
+    calls: int = 0
+    errors: int = 0
+    received: int = 0
+    sent: int = 0
+    junk: int = 0
+    strays: int = 0
+
+
+class Owner(Protocol):
+    """Who a conversation belongs to. Its methods never block and never raise."""
+
+    def heard(self, talk: Talk, frame: Frame) -> None:
+        """A notification that belongs to no request."""
+        ...
+
+    def over(self, talk: Talk, why: str) -> None:
+        """The connection is gone; every request in flight is lost already."""
+        ...
+
+    def expired(self, talk: Talk) -> None:
+        """The upstream forgot the session: requests in flight are lost, those that it refused are held for a new one.
+
+        The owner hands them over with `Talk.hand_over`, or gives them up with `Talk.finish`.
+        """
+        ...
+
+    def suspect(self, talk: Talk) -> None:
+        """An answer broke off: the upstream may be gone."""
+        ...
+
+    def gap(self, talk: Talk) -> None:
+        """The stream of messages outside requests opened again: something may have been missed."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A request in flight."""
+
+    sink: Sink
+    request: Outgoing
+    number: Id
+    seen: float = 0.0
+    timer: asyncio.TimerHandle | None = None
+    second: bool = False
+    problem: str = ""
+
+    @property
+    def listens(self) -> bool:
+        return self.request.frame.method == LISTEN
+
+    def stop(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+class Waiter:
+    """The sink of a request of ours that somebody waits for.
+
+    Attributes:
+        number: Id of the request.
+        outcome: What became of it.
+    """
+
+    def __init__(self, heard: Callable[[Frame], None]) -> None:
+        self.number: Id = 0
+        self.outcome: asyncio.Future[Frame | Lost] = asyncio.get_running_loop().create_future()
+        self._heard = heard
+
+    def answered(self, frame: Frame) -> None:
+        """See `Sink`."""
+        if not self.outcome.done():
+            self.outcome.set_result(frame)
+
+    def lost(self, why: Lost) -> None:
+        """See `Sink`."""
+        if not self.outcome.done():
+            self.outcome.set_result(why)
+
+    def notified(self, frame: Frame) -> None:
+        """A request of ours belongs to no host: whatever comes with it is of the upstream as a whole."""
+        self._heard(frame)
+
+    def asked(self, frame: Frame) -> bool:
+        """Nobody can be asked on behalf of a request of ours."""
+        return False
+
+
+@dataclass(slots=True)
+class Facts:
+    """What a server said of itself."""
+
+    capabilities: object = field(default_factory=dict[str, object])
+    instructions: str = ""
+    info: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+class Talk:
+    """A `Conversation`, and the receiver of its link.
+
+    Args:
+        envelope: The revision to begin with; see `settle`.
+        owner: Who hears what belongs to no request.
+        limits: Named limits.
+        counts: Where costs are counted.
+    """
+
+    def __init__(self, envelope: Envelope, owner: Owner, limits: Limits, counts: Counts) -> None:
+        self.link: Link
+        self.envelope = envelope
+        self.era = envelope.era
+        self.revision = envelope.revision
+        self.capabilities = read_server({}, envelope.revision)
+        self.instructions = ""
+        self.info: Mapping[str, object] = {}
+        self.talked = False
+        """Whether anything came at all."""
+        self._owner = owner
+        self._limits = limits
+        self._counts = counts
+        self._frames = FrameLimits(bytes=limits.line)
+        self._loop = asyncio.get_running_loop()
+        self._mint = IdMint(os.urandom(32))
+        self._waiting: dict[Id, _Waiting] = {}
+        self._listens = 0
+        self._questions: dict[Id, Id] = {}
+        self._session = ""
+        self._common: dict[str, str] = {}
+        self._over: Lost | None = None
+        self._expired = False
+        self._held: dict[Id, _Waiting] = {}
+        self._moved: dict[Id, tuple[Talk, Id]] = {}
+        self.speak(envelope)
+
+    @property
+    def alive(self) -> bool:
+        """Whether requests can be sent."""
+        return self._over is None and not self._expired
+
+    # What the owner does.
+
+    def speak(self, envelope: Envelope) -> None:
+        """Writes another revision from now on."""
+        self.envelope = envelope
+        self.era, self.revision = envelope.era, envelope.revision
+        self._common = dict(envelope.common)
+        if self._session and self.era is Era.LEGACY:
+            self._common[SESSION] = self._session
+
+    def settle(self, envelope: Envelope, facts: Facts) -> None:
+        """The era is known and the handshake done: keeps what the server said of itself."""
+        self.speak(envelope)
+        self.capabilities = read_server(facts.capabilities, envelope.revision)
+        self.instructions, self.info = facts.instructions, facts.info
+        self.link.resume = envelope.revision in RESUMES
+
+    def tell(self, method: str, params: Mapping[str, object] | None = None) -> None:
+        """Sends a notification."""
+        self._send(notification(method, params))
+
+    async def assure(self, method: str) -> Problem | None:
+        """Sends a notification that nothing may overtake; returns why it did not arrive."""
+        line = notification(method)
+        self._counts.sent += len(line)
+        return await self.link.deliver(line, self._common)
+
+    def listen(self) -> None:
+        """Opens the stream of messages outside requests, where the transport has one (legacy)."""
+        self.link.listen(self._common)
+
+    async def close(self, why: str) -> None:
+        """Ends the conversation and its link."""
+        ends = dict(self._common) if self._session and not self._expired else None
+        self.finish(why)
+        await self.link.close(ends)
+
+    def finish(self, why: str) -> None:
+        """Nothing more is sent or received: whatever is in flight or held is lost."""
+        if self._over is None:
+            self._over = Lost(Cause.DOWN, why)
+        for number in list(self._waiting):
+            self._lose(number, Lost(Cause.BROKEN, why))
+        held, self._held = self._held, {}
+        for waiting in held.values():
+            waiting.sink.lost(Lost(Cause.DOWN, why))
+
+    def hand_over(self, to: Talk) -> None:
+        """Starts what was refused without being processed on another conversation, once."""
+        held, self._held = self._held, {}
+        for number, waiting in held.items():
+            self._moved[number] = (to, to.start(waiting.request, waiting.sink, second=True))
+        if self._over is None:
+            self._over = Lost(Cause.DOWN, SESSION_LOST)
+
+    # The conversation, as others use it.
+
+    def start(self, request: Outgoing, sink: Sink, *, second: bool = False) -> Id:
+        """See `Conversation`.
+
+        Args:
+            request: The request.
+            sink: Who hears what becomes of it.
+            second: It was refused by a session that was lost; it is not sent a third time.
+        """
+        number = self._mint.next()
+        waiting = _Waiting(sink, request, number, second=second)
+        if self._expired and self._over is None:
+            self._held[number] = waiting
+            return number
+        self._waiting[number] = waiting
+        if self._over is not None:
+            self._loop.call_soon(self._lose, number, self._over)
+            return number
+        if waiting.listens:
+            self._listens += 1
+        if request.timeout is not None:
+            waiting.seen = self._loop.time()
+            waiting.timer = self._loop.call_later(request.timeout, self._late, waiting)
+        line = self.envelope.line(request, number)
+        self._counts.calls += 1
+        self._counts.sent += len(line)
+        headers = self.envelope.headers(request) if self.era is Era.MODERN else self._common
+        self.link.send(number, line, headers)
+        return number
+
+    def cancel(self, request: Id, reason: str) -> None:
+        """See `Conversation`."""
+        if moved := self._moved.pop(request, None):
+            moved[0].cancel(moved[1], reason)
+        elif request in self._held:
+            del self._held[request]
+        elif (waiting := self._pop(request)) is not None:
+            self._withdraw(waiting, reason)
+
+    def answer(self, line: bytes) -> None:
+        """See `Conversation`."""
+        self._send(line)
+
+    async def ask(self, request: Outgoing) -> Frame:
+        """See `Conversation`."""
+        waiter = Waiter(lambda frame: self._owner.heard(self, frame))
+        if request.timeout is None:
+            request = replace(request, timeout=self._limits.method)
+        number = self.start(request, waiter)
+        try:
+            outcome = await waiter.outcome
+        finally:
+            if not waiter.outcome.done() or waiter.outcome.cancelled():
+                self.cancel(number, "no longer needed")
+        if isinstance(outcome, Lost):
+            raise UnavailableError(outcome)
+        frame = opened(outcome)
+        if isinstance(frame, Bad):
+            raise UnavailableError(Lost(Cause.MALFORMED, f"{request.frame.method}: {frame.reason}"))
+        if frame.kind is Kind.ERROR:
+            raise UnavailableError(Lost(Cause.REFUSED, f"{request.frame.method} got {told(frame)}"), frame)
+        return frame
+
+    # The receiver, as the link uses it.
+
+    def receive(self, data: bytes, key: Id | None) -> bool:
+        """See `Receiver`."""
+        self.talked = True
+        self._counts.received += len(data)
+        if self.revision in BATCHES:
+            item = read_batch(data, self._frames, allowed=True)
+            if isinstance(item, Batch):
+                return any([self._take(one, key) for one in item.items])
+            return self._take(item, key)
+        return self._take(read(data, self._frames), key)
+
+    def ended(self, key: Id | None, problem: Problem | None) -> None:
+        """See `Receiver`."""
+        if key is None:
+            if problem is not None and problem.status == 404:
+                self._expire()
+            return
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            return
+        if problem is None:
+            words = waiting.problem or "the answer ended without a response"
+            self._lose(key, Lost(Cause.MALFORMED, words))
+        elif self._forgotten(waiting, problem):
+            self._hold(waiting)
+        elif (frame := _carried(problem, key)) is not None:
+            self._answered(key, frame)
+        elif not problem.sent:
+            self._lose(key, Lost(Cause.DOWN, problem.words))
+            self._end(problem.words)
+        elif problem.status is None:
+            self._lose(key, Lost(Cause.BROKEN, problem.words))
+            self._owner.suspect(self)
+        else:
+            words = f"{problem.words} ({problem.challenge})" if problem.challenge else problem.words
+            self._lose(key, Refused(Cause.REFUSED, words, problem.status))
+
+    def session(self, key: Id, value: str) -> None:
+        """See `Receiver`."""
+        waiting = self._waiting.get(key)
+        if waiting is not None and waiting.request.frame.method == "initialize":
+            self._session = value
+            self._common[SESSION] = value
+
+    def listening(self) -> None:
+        """See `Receiver`."""
+        self._owner.gap(self)
+
+    def dead(self, why: str) -> None:
+        """See `Receiver`."""
+        self._end(why)
+
+    # What came.
+
+    def _take(self, frame: Frame | Bad, key: Id | None) -> bool:
+        if isinstance(frame, Bad):
+            return self._bad(frame, key)
+        if frame.kind is Kind.RESPONSE or frame.kind is Kind.ERROR:
+            return self._response(frame, key)
+        if frame.kind is Kind.NOTIFICATION:
+            self._notification(frame, key)
+        else:
+            self._request(frame, key)
+        return False
+
+    def _response(self, frame: Frame, key: Id | None) -> bool:
+        number = frame.id
+        if number is None and key is not None:
+            # An error for a message that its sender could not read, on the stream of that message.
+            number, frame = key, msgspec.structs.replace(frame, id=key)
+        if number is None or number not in self._waiting:
+            self._counts.strays += 1
+            return False
+        self._answered(number, frame)
+        if key is not None and key != number:
+            self.link.abort(number)
+        return number == key
+
+    def _answered(self, number: Id, frame: Frame) -> None:
+        waiting = self._pop(number)
+        if waiting is not None:
+            waiting.sink.answered(frame)
+
+    def _bad(self, bad: Bad, key: Id | None) -> bool:
+        self._counts.junk += 1
+        if bad.id is not None and bad.kind is not Kind.REQUEST and bad.id in self._waiting:
+            self._lose(bad.id, Lost(Cause.MALFORMED, f"the answer is malformed: {bad.reason}"))
+            return bad.id == key
+        if key is not None and key in self._waiting:
+            self._waiting[key].problem = f"the answer is malformed: {bad.reason}"
+        if bad.kind is Kind.REQUEST and bad.id is not None and self.era is Era.LEGACY:
+            self._send(refusal(bad.id, bad.code, bad.reason))
+        return False
+
+    def _notification(self, frame: Frame, key: Id | None) -> None:
+        handler = _NOTIFICATIONS.get(frame.method)
+        if SUBSCRIPTION in frame.meta:
+            self._subscribed(frame)
+        elif handler is not None:
+            handler(self, frame, key)
+        elif key is not None and (waiting := self._waiting.get(key)) is not None and waiting.listens:
+            waiting.sink.notified(frame)
+        else:
+            self._owner.heard(self, frame)
+
+    def _subscribed(self, frame: Frame) -> None:
+        """A notification of a listen: what names one that is over is stale."""
+        tag = peek_meta(frame, SUBSCRIPTION)
+        waiting = None if isinstance(tag, Bad) else self._waiting.get(cast("Id", tag.get(SUBSCRIPTION)))
+        if waiting is None or not waiting.listens:
+            self._counts.strays += 1
+        else:
+            waiting.seen = self._loop.time()
+            waiting.sink.notified(frame)
+
+    def _progress(self, frame: Frame, _key: Id | None) -> None:
+        found = peek(frame, "progressToken")
+        token = None if isinstance(found, Bad) else found.get("progressToken")
+        waiting = None if token is None else self._waiting.get(token)
+        if waiting is None or not waiting.request.progress:
+            self._counts.strays += 1
+            return
+        waiting.seen = self._loop.time()
+        waiting.sink.notified(frame)
+
+    def _log(self, frame: Frame, key: Id | None) -> None:
+        waiting = self._surely(key)
+        if waiting is None:
+            self._owner.heard(self, frame)
+        else:
+            waiting.sink.notified(frame)
+
+    def _cancelled(self, frame: Frame, _key: Id | None) -> None:
+        """The upstream ends a listen of ours (modern), or withdraws a question (legacy)."""
+        found = peek(frame, "requestId")
+        number = None if isinstance(found, Bad) else found.get("requestId")
+        if number is None:
+            self._counts.junk += 1
+        elif self.era is Era.MODERN:
+            if number in self._waiting and self._waiting[number].listens:
+                self._lose(number, Lost(Cause.BROKEN, "the upstream ended the subscription"))
+        elif (asker := self._waiting.get(self._questions.pop(number, ""))) is not None:
+            asker.sink.notified(frame)
+
+    def _request(self, frame: Frame, key: Id | None) -> None:
+        if self.era is Era.MODERN or frame.id is None:
+            self._counts.strays += 1
+            return
+        if frame.method == "ping":
+            self._send(result(frame.id, {}))
+            return
+        waiting = self._surely(key)
+        if waiting is not None and waiting.sink.asked(frame):
+            self._questions[frame.id] = waiting.number
+            return
+        self._send(refusal(frame.id, -32601, *unknown_method(frame.method, self.revision)))
+
+    def _surely(self, key: Id | None) -> _Waiting | None:
+        """The request that a message without a token surely belongs to."""
+        if key is not None:
+            waiting = self._waiting.get(key)
+            return None if waiting is None or waiting.listens else waiting
+        if self.link.transport == "http" or len(self._waiting) - self._listens != 1:
+            return None
+        return next((one for one in self._waiting.values() if not one.listens), None)
+
+    # How requests end.
+
+    def _pop(self, number: Id) -> _Waiting | None:
+        waiting = self._waiting.pop(number, None)
+        if waiting is None:
+            return None
+        if waiting.timer is not None:
+            waiting.timer.cancel()
+        if waiting.listens:
+            self._listens -= 1
+        if self._questions:
+            self._questions = {ask: asker for ask, asker in self._questions.items() if asker != number}
+        return waiting
+
+    def _lose(self, number: Id, why: Lost) -> None:
+        waiting = self._pop(number)
+        if waiting is not None:
+            self._counts.errors += 1
+            waiting.sink.lost(why)
+
+    def _late(self, waiting: _Waiting) -> None:
+        """The time of a request may be up: unless something was heard of it meanwhile."""
+        limit = cast("float", waiting.request.timeout)
+        rest = waiting.seen + limit - self._loop.time()
+        if rest > 0:
+            waiting.timer = self._loop.call_later(rest, self._late, waiting)
+        elif self._pop(waiting.number) is not None:
+            self._counts.errors += 1
+            self._withdraw(waiting, "timed out")
+            waiting.sink.lost(Lost(Cause.TIMEOUT, f"{waiting.request.frame.method} timed out after {limit:g} s"))
+
+    def _withdraw(self, waiting: _Waiting, reason: str) -> None:
+        """Tells the upstream that an answer is no longer waited for, in the way of its era."""
+        if self._over is not None:
+            return
+        http = self.link.transport == "http"
+        if waiting.request.frame.method not in OPENING and not (http and self.era is Era.MODERN):
+            self.tell("notifications/cancelled", {"requestId": waiting.number, "reason": reason})
+        if http:
+            self.link.abort(waiting.number)
+
+    def _forgotten(self, waiting: _Waiting, problem: Problem) -> bool:
+        """Whether an HTTP error says that the session is gone; the request was refused unread then.
+
+        Source: 2025-03-26/basic/transports, session management (404). Some servers say 400 and name the session.
+        """
+        if not self._session or waiting.request.frame.method in OPENING:
+            return False
+        return problem.status == 404 or (problem.status == 400 and b"session" in problem.frame.lower())
+
+    def _hold(self, waiting: _Waiting) -> None:
+        if waiting.second:
+            self._lose(waiting.number, Lost(Cause.REFUSED, SESSION_LOST))
+            return
+        self._pop(waiting.number)
+        self._held[waiting.number] = waiting
+        self._expire()
+
+    def _expire(self) -> None:
+        if self._expired or self._over is not None:
+            return
+        self._expired = True
+        self._owner.expired(self)
+
+    def _end(self, why: str) -> None:
+        if self._over is None:
+            self.finish(why)
+            self._owner.over(self, why)
+
+    def _send(self, line: bytes) -> None:
+        self._counts.sent += len(line)
+        self.link.send(None, line, self._common)
+
+
+_NOTIFICATIONS: dict[str, Callable[[Talk, Frame, Id | None], None]] = {
+    "notifications/progress": Talk._progress,  # noqa: SLF001 - the table of this file
+    "notifications/message": Talk._log,  # noqa: SLF001
+    "notifications/cancelled": Talk._cancelled,  # noqa: SLF001
+}
+"""Notifications that may belong to a request, with how it is found."""
+
+
+def _carried(problem: Problem, key: Id) -> Frame | None:
+    """The answer to a request in the body of an HTTP error, if there is one."""
+    if not problem.frame:
+        return None
+    frame = read(problem.frame)
+    if isinstance(frame, Bad) or frame.kind not in (Kind.ERROR, Kind.RESPONSE):
+        return None
+    if frame.id == key:
+        return frame
+    status = problem.status or 0
+    if frame.kind is Kind.RESPONSE or status in UNSURE or status >= 500:
+        return None
+    # Servers that refuse a request before they read its id make one up, or say null.
+    return msgspec.structs.replace(frame, id=key)

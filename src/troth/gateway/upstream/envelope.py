@@ -1,0 +1,120 @@
+"""How a request is written for one upstream: members, ``_meta`` and headers of the revision in force.
+
+Tables keyed by revision; a missing key means that the revision has no such thing. No I/O.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Raw
+
+from troth._version import version
+from troth.bridge import rewrite, written
+from troth.capabilities import ClientFacts, build_client
+from troth.register import Era, register
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from troth.bridge import Id, Outgoing
+
+CLIENT_INFO: Final = {"name": "troth", "version": version}
+"""How the gateway introduces itself to upstreams. What a host says of itself stays with the gateway."""
+
+PREFIX: Final = "io.modelcontextprotocol/"
+VERSION, INFO, CAPABILITIES, LEVEL, SUBSCRIPTION, SERVER_INFO = (
+    PREFIX + name
+    for name in ("protocolVersion", "clientInfo", "clientCapabilities", "logLevel", "subscriptionId", "serverInfo")
+)
+TOKEN: Final = "progressToken"  # noqa: S105 - a name on the wire
+HOP: Final = (VERSION, INFO, CAPABILITIES, LEVEL, TOKEN)
+"""Members of ``_meta`` that hold for one hop: what the host wrote there is never passed on."""
+
+VERSION_HEADER: Final = frozenset({"2025-06-18", "2025-11-25"})
+"""Legacy revisions whose requests carry ``MCP-Protocol-Version``. Source: 2025-06-18/basic/transports."""
+
+
+def declared(revision: str) -> Mapping[str, object]:
+    """What the gateway declares to upstreams as their client: nothing, until questions can be answered."""
+    return build_client(ClientFacts(), revision=revision).capabilities
+
+
+def header(value: str) -> str:
+    """A value for ``Mcp-Name`` and its kin: as it is where it is fit for a header, else wrapped in base64.
+
+    Source: 2026-07-28/basic/transports, standard request headers.
+    """
+    if value.isascii() and value.isprintable() and value == value.strip():
+        return value
+    return f"=?base64?{base64.b64encode(value.encode('utf-8', 'surrogatepass')).decode('ascii')}?="
+
+
+class Envelope:
+    """One revision, as requests of the gateway are written in it.
+
+    Args:
+        revision: The revision to write.
+        agreed: Whether the upstream agreed to it. Before that (``initialize``) no header names it.
+    """
+
+    def __init__(self, revision: str, *, agreed: bool = True) -> None:
+        self.revision = revision
+        self.era = register().era(revision)
+        self._headers: dict[str, str] = {}
+        self._meta: dict[str, object] = {}
+        self._modern = self.era is Era.MODERN
+        if self._modern or (agreed and revision in VERSION_HEADER):
+            self._headers["MCP-Protocol-Version"] = revision
+        if self._modern:
+            facts = {VERSION: revision, INFO: CLIENT_INFO, CAPABILITIES: declared(revision)}
+            self._meta = {name: Raw(written(value)) for name, value in facts.items()}
+
+    def line(self, request: Outgoing, number: Id) -> bytes:
+        """The request as one line under an id of ours."""
+        frame = request.frame
+        if self._modern:
+            meta = {**request.meta, **self._meta} if request.meta else dict(self._meta)
+            if request.level is not None:
+                meta[LEVEL] = request.level
+        else:
+            meta = dict(request.meta)
+        if request.progress:
+            meta[TOKEN] = number
+        drop = request.drop_meta
+        if frame.meta:
+            drop = {*drop, *(name for name in HOP if name in frame.meta and name not in meta)}
+        return rewrite(frame, id=number, params=request.params, drop=request.drop, meta=meta, drop_meta=drop)
+
+    def headers(self, request: Outgoing) -> dict[str, str]:
+        """The headers that go with the request over HTTP, without the session's."""
+        if not self._modern:
+            return self._headers
+        headers = {**self._headers, "Mcp-Method": header(request.frame.method)}
+        if request.name:
+            headers["Mcp-Name"] = header(request.name)
+        if request.headers:
+            headers.update(request.headers)
+        return headers
+
+    @property
+    def common(self) -> dict[str, str]:
+        """The headers that go with everything that is no request (notifications, answers, the GET stream)."""
+        return self._headers
+
+
+def notification(method: str, params: Mapping[str, object] | None = None) -> bytes:
+    """A notification of ours as one line."""
+    return written({"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})})
+
+
+def result(number: Id, value: object) -> bytes:
+    """A result of ours as one line."""
+    return written({"jsonrpc": "2.0", "id": number, "result": value})
+
+
+def refusal(number: Id, code: int, message: str, data: object = None) -> bytes:
+    """An error of ours as one line."""
+    error = {"code": code, "message": message, **({} if data is None else {"data": data})}
+    return written({"jsonrpc": "2.0", "id": number, "error": error})

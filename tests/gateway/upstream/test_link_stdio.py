@@ -1,0 +1,446 @@
+"""The link to a process, against processes that are honest, silent, noisy, stubborn or dead."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+from link_recorder import Recorder, message, process, run
+
+from troth.gateway.limits import Limits
+from troth.gateway.upstream import stdio
+from troth.gateway.upstream.stdio import StdioLink, open_stdio
+from troth.wire.errors import LinkError
+from troth.wire.family import family
+from troth.wire.start import INHERITED
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from troth.gateway.settings import UpstreamSettings
+
+ECHO = """
+    import sys
+    for line in sys.stdin.buffer:
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+"""
+
+
+@asynccontextmanager
+async def linked(
+    settings: UpstreamSettings, limits: Limits | None = None
+) -> AsyncGenerator[tuple[StdioLink, Recorder]]:
+    heard = Recorder()
+    link = await open_stdio(settings, heard, limits or Limits(stop=1.0))
+    try:
+        yield link, heard
+    finally:
+        await link.close()
+        assert not alive(link.pid)
+        assert family(link.pid, link.mark) == frozenset()
+
+
+def alive(pid: int) -> bool:
+    try:
+        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+async def gone(pid: int) -> None:
+    with anyio.fail_after(10):
+        while alive(pid):  # noqa: ASYNC110 - a stranger's process tells nobody
+            await anyio.sleep(0.01)
+
+
+def test_frames_come_back_line_by_line_in_order() -> None:
+    async def test() -> None:
+        async with linked(process(ECHO)) as (link, heard):
+            for number in range(100):
+                link.send(number, message(number))
+            await heard.count(100)
+            assert [data for _, data in heard.frames] == [message(number) for number in range(100)]
+            assert {key for key, _ in heard.frames} == {None}
+            assert await link.deliver(message(100)) is None
+            await heard.count(101)
+            assert heard.ends == []
+
+    run(test)
+
+
+@pytest.mark.parametrize("between", [b"\n", b"\r\n", b"\r"])
+def test_rule_3_a_line_break_in_a_frame_never_makes_two_lines_of_it(between: bytes) -> None:
+    async def test() -> None:
+        async with linked(process(ECHO)) as (link, heard):
+            link.send(1, b'{"id":1,"x":' + between + b'{"id":2}' + between + b"}")
+            link.send(3, message(3))
+            await heard.count(2)
+            assert heard.values[0] == {"id": 1, "x": {"id": 2}}
+            assert heard.values[1]["id"] == 3
+
+    run(test)
+
+
+def test_a_frame_larger_than_the_pipe_goes_both_ways() -> None:
+    async def test() -> None:
+        async with linked(process(ECHO)) as (link, heard):
+            big = message(1, params={"text": "x" * 3_000_000})
+            link.send(1, big)
+            await heard.count(1)
+            assert heard.frames == [(None, big)]
+
+    run(test)
+
+
+def test_rule_24_the_reader_goes_on_while_the_process_does_not_read() -> None:
+    talks = """
+        import sys
+        sys.stdin.buffer.read(1)
+        for number in range(50_000):
+            print('{"n": %d, "pad": "%s"}' % (number, "x" * 50))
+        sys.stdin.buffer.read()
+    """
+
+    async def test() -> None:
+        async with linked(process(talks)) as (link, heard):
+            for number in range(1000):
+                link.send(number, message(number, params={"pad": "x" * 1000}))
+            await heard.count(50_000)
+            assert not link.why
+
+    run(test)
+
+
+def test_a_process_that_never_reads_counts_as_dead_after_a_named_time() -> None:
+    async def test() -> None:
+        async with linked(process("import time; time.sleep(60)"), Limits(unread=0.2)) as (link, heard):
+            link.send(1, message(1, params={"pad": "x" * 1_000_000}))
+            assert await heard.death() == "does not read its standard input for 0.2 seconds"
+            await gone(link.pid)
+            link.send(2, message(2))
+
+    run(test)
+
+
+def test_a_slow_reader_lives() -> None:
+    slow = """
+        import os, time
+        got = 0
+        while got < 1_000_000:
+            got += len(os.read(0, 20_000))
+            time.sleep(0.005)
+        print('{"got": true}')
+        os.read(0, 1)
+    """
+
+    async def test() -> None:
+        async with linked(process(slow), Limits(unread=0.2)) as (link, heard):
+            link.send(1, message(1, params={"pad": "x" * 1_000_000}))
+            await heard.count(1)
+            assert heard.deaths == []
+
+    run(test)
+
+
+def test_what_waits_for_a_process_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio, "PENDING", 1_000_000)
+
+    async def test() -> None:
+        async with linked(process("import time; time.sleep(60)")) as (link, heard):
+            for number in range(30):
+                link.send(number, message(number, params={"pad": "x" * 100_000}))
+            assert await heard.death() == "does not read its standard input: more than 1000000 bytes wait"
+
+    run(test)
+
+
+def test_junk_and_long_lines_are_dropped_and_counted_and_what_follows_arrives(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    noisy = """
+        import sys
+        print("Starting \\x1b[2J up")
+        print()
+        print("[" + "1," * 2000 + "1]")
+        print(' \\t{"id": 1}\\r')
+        sys.stdout.write('{"id": 2}')
+        sys.stdout.flush()
+    """
+
+    async def test() -> None:
+        async with linked(process(noisy), Limits(line=1000)) as (link, heard):
+            assert await heard.death() == "exited with status 0"
+            assert heard.values == [{"id": 1}, {"id": 2}]
+            assert len(link.notes) == 1
+            assert link.notes[0].startswith("2 lines dropped that are no messages; the last: [1,1,")
+
+    with caplog.at_level(logging.DEBUG):
+        run(test)
+    assert "dropped no message: Starting \\x1b[2J up" in caplog.text
+    assert "dropped a line of more than 1000 bytes" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["while True: print('x')", "import sys\nwhile True: sys.stdout.write('x' * 100_000)"],
+    ids=["lines", "one line"],
+)
+def test_a_flood_of_junk_ends_the_process(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio, "JUNK_BYTES", 10_000_000)
+
+    async def test() -> None:
+        async with linked(process(code), Limits(line=1_000_000)) as (link, heard):
+            assert await heard.death() == "floods its standard output with what is no message"
+            await gone(link.pid)
+
+    run(test)
+
+
+def test_a_death_says_how_and_with_which_last_words_but_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+    failing = """
+        import os, sys
+        print("cannot log in with", os.environ["API_KEY"], file=sys.stderr)
+        sys.exit(3)
+    """
+
+    async def test() -> None:
+        settings = process(failing, env={"API_KEY": "hunter2-hunter2"})
+        async with linked(settings) as (link, heard):
+            words = "cannot log in with [hidden]"
+            assert await heard.death() == f"exited with status 3; its last words: {words}"
+            assert link.notes == (words,)
+            assert link.why == heard.deaths[0]
+
+    with caplog.at_level(logging.DEBUG):
+        run(test)
+    assert "upstream peer says: cannot log in with [hidden]" in caplog.text
+    assert "hunter2" not in caplog.text
+
+
+def test_a_killed_process_is_named_by_its_signal() -> None:
+    async def test() -> None:
+        async with linked(process(ECHO)) as (link, heard):
+            os.kill(link.pid, signal.SIGKILL)
+            assert await heard.death() == "killed by signal SIGKILL"
+
+    run(test)
+
+
+def test_standard_error_is_kept_bounded() -> None:
+    code = """
+        import sys
+        for number in range(10_000):
+            print(number, "x" * 10_000, file=sys.stderr)
+        print('{}')
+        sys.stdin.read()
+    """
+
+    async def test() -> None:
+        async with linked(process(code)) as (link, heard):
+            await heard.count(1)
+            assert len(link.notes) <= stdio.STDERR_LINES + 1
+            assert all(len(note) < 300 for note in link.notes)
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import os, time; os.close(1); time.sleep(60)", "closed its standard output or input"),
+        ("import os, time; os.close(0); os.write(1, b'{}\\n'); time.sleep(60)", "closed its standard output or input"),
+    ],
+    ids=["output", "input"],
+)
+def test_a_process_that_closes_a_pipe_is_dead(code: str, words: str) -> None:
+    async def test() -> None:
+        async with linked(process(code)) as (link, heard):
+            if "os.close(0)" in code:
+                await heard.count(1)
+                link.send(1, message(1))
+            assert await heard.death() == words
+
+    run(test)
+
+
+def test_the_process_gets_only_the_environment_that_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TROTH_SECRET", "of the gateway")
+
+    async def test() -> None:
+        code = "import json, os; print(json.dumps(dict(os.environ)))"
+        async with linked(process(code, env={"GIVEN": "value"})) as (_, heard):
+            await heard.count(1)
+            got = heard.values[0]
+            assert got["GIVEN"] == "value"
+            assert set(got) <= {*INHERITED, "GIVEN", "TROTH_TARGET"}
+
+    run(test)
+
+
+def test_closing_ends_a_process_that_reads_to_the_end_without_a_signal(tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    code = """
+        import pathlib, sys
+        print("{}")
+        sys.stdin.read()
+        pathlib.Path(sys.argv[1]).write_text("cleaned up")
+    """
+
+    async def test() -> None:
+        async with linked(process(code, str(done))) as (link, heard):
+            await heard.count(1)
+            await link.close()
+            assert done.read_text() == "cleaned up"
+            assert heard.deaths == []
+
+    run(test)
+
+
+STUBBORN = """
+    import json, os, signal, subprocess, sys, time
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    own = subprocess.Popen(["sleep", "60"])
+    strange = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    print(json.dumps({"pids": [own.pid, strange.pid]}))
+    time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who descends from whom")
+def test_closing_leaves_nothing_of_a_stubborn_family_behind() -> None:
+    async def test() -> None:
+        async with linked(process(STUBBORN), Limits(stop=0.1)) as (link, heard):
+            await heard.count(1)
+            await link.close()
+            for pid in heard.values[0]["pids"]:
+                await gone(pid)
+
+    run(test)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who descends from whom")
+def test_closing_after_a_death_ends_what_the_process_left_behind() -> None:
+    code = """
+        import json, subprocess
+        strange = subprocess.Popen(["sleep", "60"], start_new_session=True)
+        print(json.dumps({"pid": strange.pid}))
+    """
+
+    async def test() -> None:
+        async with linked(process(code), Limits(stop=0.1)) as (link, heard):
+            await heard.death()
+            await link.close()
+            await gone(heard.values[0]["pid"])
+
+    run(test)
+
+
+def test_closing_twice_and_under_cancellation_ends_the_process() -> None:
+    async def test() -> None:
+        heard = Recorder()
+        link = await open_stdio(process(STUBBORN), heard, Limits(stop=0.1))
+        await heard.count(1)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(link.close)
+            await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+        await link.close()
+        assert not alive(link.pid)
+        link.send(1, message(1))
+
+    run(test)
+
+
+def test_a_process_reads_the_end_of_its_input_when_the_gateway_is_killed() -> None:
+    gateway = """
+        import anyio, sys
+        from link_recorder import Recorder, process
+        from troth.gateway.limits import Limits
+        from troth.gateway.upstream.stdio import open_stdio
+
+        async def main():
+            heard = Recorder()
+            links = [await open_stdio(process("import os; print('{}'); os.read(0, 1)"), heard, Limits()) for _ in "ab"]
+            await heard.count(2)
+            print(*(link.pid for link in links), flush=True)
+            await anyio.sleep_forever()
+
+        anyio.run(main, backend_options={"use_uvloop": True})
+    """
+    settings = process(gateway)
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    with subprocess.Popen(settings.command, stdout=subprocess.PIPE, env=env) as killed:
+        assert killed.stdout is not None
+        pids = [int(pid) for pid in killed.stdout.readline().split()]
+        assert len(pids) == 2
+        killed.kill()
+
+    async def test() -> None:
+        for pid in pids:
+            await gone(pid)
+
+    run(test)
+
+
+def test_a_program_that_does_not_exist_is_an_error_with_a_mend() -> None:
+    from troth.gateway.settings import Transport, UpstreamSettings
+
+    async def test() -> None:
+        settings = UpstreamSettings(name="peer", transport=Transport.STDIO, command=("no-such-program",))
+        with pytest.raises(LinkError, match="there is no such program"):
+            await open_stdio(settings, Recorder(), Limits())
+
+    run(test)
+
+
+def test_a_fault_of_the_user_in_one_frame_does_not_cost_the_next(caplog: pytest.LogCaptureFixture) -> None:
+    class Faulty(Recorder):
+        def receive(self, data: bytes, key: object) -> bool:
+            if b"bad" in data:
+                raise ValueError("fault")
+            return super().receive(data, None)
+
+    async def test() -> None:
+        heard = Faulty()
+        link = await open_stdio(process('print(\'{"bad": 1}\\n{"good": 1}\'); input()'), heard, Limits())
+        await heard.count(1)
+        assert heard.values == [{"good": 1}]
+        await link.close()
+
+    run(test)
+    assert "a frame could not be handled" in caplog.text
+
+
+def test_it_speaks_with_a_server(tmp_path: Path) -> None:
+    async def test() -> None:
+        settings = process(
+            "import runpy, sys; sys.argv = ['server', 'server', '--transport', 'stdio']; "
+            "runpy.run_module('troth.testing', run_name='__main__')"
+        )
+        hello = {
+            "jsonrpc": "2.0",
+            "id": 7,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            },
+        }
+        async with linked(settings) as (link, heard):
+            link.send(7, json.dumps(hello).encode())
+            await heard.count(1)
+            assert heard.values[0]["id"] == 7
+            assert heard.values[0]["result"]["protocolVersion"] == "2025-11-25"
+
+    run(test)
