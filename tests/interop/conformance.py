@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -180,7 +181,8 @@ def gateway(entry: dict[str, object], folder: Path) -> Iterator[str]:
     """The gateway in front of one upstream: its URL."""
     config, port, log = folder / "mcp.json", free_port(), folder / "gateway.log"
     config.write_text(json.dumps({"mcpServers": {"everything": entry}}), "utf-8")
-    command = [word.format(config=config, port=port) for word in GATEWAY]
+    words = shlex.split(os.environ.get("GATEWAY", "")) or GATEWAY
+    command = [word.format(config=config, port=port) for word in words]
     with running(command, log) as process:
         wait_for_port(process, port, log)
         yield f"http://localhost:{port}/mcp"
@@ -273,11 +275,51 @@ def run_all(names: Sequence[str], through: bool, base: Path) -> list[Cell]:
         return [cell for cells in pool.map(lambda name: run_kind(name, through, base), names) for cell in cells]
 
 
+# The upstream side, judged by mock servers of the suite
+
+PRESERVES = "json-schema-2020-12-preservation"
+"""Not scored by the suite, since it is younger than the set; scored here."""
+
+
+def client_scenarios(revision: str) -> list[str]:
+    """Scenarios that judge a client, without those about authorization."""
+    scored = [name for name, scored in requirements("client", revision).items() if scored]
+    return [*(name for name in scored if not name.startswith("auth/")), PRESERVES]
+
+
+def run_client(name: str, revision: str, host: str, base: Path) -> Score:
+    """One mock server with the gateway in front of it, and a host of some revision in front of that."""
+    folder = base / f"client-{revision}-{host}" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    command = f"{sys.executable} {CLIENTS / 'suite.py'}"
+    words = ("client", "--command", command, "--scenario", name, "--spec-version", revision)
+    env = {**os.environ, "DRIVER_VERSION": host}
+    run_suite((*words, "--timeout", "60000", "-o", str(folder)), folder / "log.txt", 90, env)
+    found = next(folder.rglob("checks.json"), None)
+    return judge(name, True, found.parent if found else None)
+
+
+def run_clients(base: Path) -> list[Cell]:
+    """Both sets with hosts of either era."""
+    jobs = [(name, revision, host) for revision in SETS for host in SETS for name in client_scenarios(revision)]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        scores = list(pool.map(lambda job: run_client(*job, base), jobs))
+    return [
+        Cell(
+            f"mock<-{host}",
+            revision,
+            tuple(score for job, score in zip(jobs, scores, strict=True) if job[1:] == (revision, host)),
+        )
+        for revision in SETS
+        for host in SETS
+    ]
+
+
 # What is not passed, and why
 
 
 @dataclass(frozen=True)
-class Exception_:
+class Missing:
     """A scenario that does not pass through the gateway.
 
     Attributes:
@@ -309,8 +351,11 @@ ASKS = (
     "input-required-result-capability-check",
     "input-required-result-ignore-extra-params",
     "input-required-result-validate-input",
+    # The mock servers of the client leg.
+    "elicitation-sep1034-client-defaults",
+    "sep-2322-client-request-state",
 )
-EXCEPT: dict[str, Exception_] = {name: Exception_(QUESTION) for name in ASKS}
+EXCEPT: dict[str, Missing] = {name: Missing(QUESTION) for name in ASKS}
 FEWER: dict[str, tuple[int, str]] = {
     "server-sse-multiple-streams": (
         1,
@@ -396,10 +441,16 @@ def main() -> None:
     parser.add_argument("what", choices=("direct", "through", "client"))
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)}; all without")
     parser.add_argument("-v", "--verbose", action="store_true", help="what the suite says of each failing check")
+    parser.add_argument("-g", "--gateway", help="another gateway's command, with {config} and {port}, to compare with")
     parser.add_argument("-o", "--out", type=Path, help="folder for logs and checks; a temporary one without")
     chosen = parser.parse_args()
+    if chosen.gateway:
+        os.environ["GATEWAY"] = chosen.gateway
     base = chosen.out or Path(tempfile.mkdtemp(prefix="conformance-"))
-    cells = run_all(chosen.kinds or list(KINDS), chosen.what == "through", base)
+    if chosen.what == "client":
+        cells = run_clients(base)
+    else:
+        cells = run_all(chosen.kinds or list(KINDS), chosen.what == "through", base)
     show(cells, verbose=chosen.verbose)
     if chosen.out is None:
         shutil.rmtree(base)

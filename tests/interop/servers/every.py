@@ -1,8 +1,8 @@
 """What the everything servers offer, whatever SDK they are built on.
 
-The official conformance suite calls tools, prompts and resources by fixed names; the tables below have them. What asks the
-peer is written once, as rounds of questions: a legacy server sends them as requests in the middle of the call, a modern
-one returns them as ``InputRequiredResult``. `Every` keeps what changes while a server runs.
+The official conformance suite calls tools, prompts and resources by fixed names; the tables below have them. What asks
+the peer is written once, as rounds of questions: a legacy server sends them as requests in the middle of the call, a
+modern one returns them as ``InputRequiredResult``. `Every` keeps what changes while a server runs.
 """
 
 from __future__ import annotations
@@ -236,7 +236,6 @@ class Peer(Protocol):
     Attributes:
         modern: Whether it is asked by results; else by requests in the middle of the call.
         declared: The capabilities that it declared.
-        level: Lowest level of log messages that it wants; None for none.
         answers: What a modern client sent along: key -> answer.
         state: The state that it sent back.
     """
@@ -274,7 +273,9 @@ class Every:
 
     Attributes:
         revision: Revision to spell results for; None where the SDK does it.
-        ttl: Members of cacheable results, where the SDK does not add them.
+        more: Whether each list has one item more than the tables.
+        cancelled: Calls of ``test_slow`` that were cancelled.
+        key: Signs the states that go out with questions.
     """
 
     revision: str | None = None

@@ -88,7 +88,7 @@ class EveryServer(Server):
             self.middleware.append(refuse_handshake)
         self.middleware.append(self.remember)
 
-    def create_initialization_options(self, *arguments, **named):  # noqa: ANN002, ANN003 - passed on
+    def create_initialization_options(self, *arguments, **named):
         return super().create_initialization_options(NotificationOptions(True, True, True))
 
     def answering(self, answer):
