@@ -95,6 +95,12 @@ def translated(frame: Frame, method: str, source: str, target: str, uri: str | N
     return handler(case) if handler else error
 
 
+def code(frame: Frame) -> int | None:
+    """The code of an error as it came; None if it is malformed."""
+    error = _read(frame)
+    return None if isinstance(error, str) else error.code
+
+
 def http_status(code: int, era: Era | None, *, about_meta: bool = False) -> int:
     """The HTTP status of a response that is this error.
 
