@@ -26,6 +26,11 @@ class Limits:
         queue: Most bytes that wait for one slow host on one stream.
         replay: Most bytes kept of one stream for resumption.
         replay_time: How long they are kept.
+        request: How long the head, and then the body of a request may take.
+        keep_alive: How long a connection without request is kept. Longer than hosts keep theirs (Node 4, aiohttp 15),
+            so that none sends a request into a connection that is being closed.
+        stalled: How long a host may take nothing of what is sent to it.
+        watch: Time after which a request is looked after: is the host still there?
         commit: Silence after which an answer is opened as an event stream.
         heartbeat: Pause between two comments on a silent event stream.
         coalesce: How long changes are gathered before hosts are told.
@@ -58,6 +63,10 @@ class Limits:
     queue: int = 8 * 1024 * 1024
     replay: int = 256 * 1024
     replay_time: float = 300.0
+    request: float = 30.0
+    keep_alive: float = 75.0
+    stalled: float = 60.0
+    watch: float = 0.25
     commit: float = 15.0
     heartbeat: float = 15.0
     coalesce: float = 0.05

@@ -252,8 +252,11 @@ class Upstream(Protocol):
     status: Status
     why: str
     """Why it is not ready, in words; empty if it is."""
-    conversation: Conversation | None
-    """The open one; None unless ready."""
+
+    @property
+    def conversation(self) -> Conversation | None:
+        """The open one; None unless ready."""
+        ...
 
     async def ready(self, seconds: float) -> Conversation:
         """Waits until it is ready.

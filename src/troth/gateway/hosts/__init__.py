@@ -1,1 +1,16 @@
-"""Towards the hosts: HTTP and stdio, sessions, streams, credentials. Calls a `troth.gateway.model.Front`."""
+"""The side towards hosts: bytes of HTTP and stdio become frames for a `Front`, and its lines become bytes."""
+
+from troth.gateway.hosts.access import ANONYMOUS, Access, new_token
+from troth.gateway.hosts.http import HttpHosts, application
+from troth.gateway.hosts.serve import HttpServer, ListenError, serve_http
+
+__all__ = [
+    "ANONYMOUS",
+    "Access",
+    "HttpHosts",
+    "HttpServer",
+    "ListenError",
+    "application",
+    "new_token",
+    "serve_http",
+]

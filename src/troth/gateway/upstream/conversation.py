@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
@@ -38,6 +38,7 @@ from troth.bridge import (
 from troth.capabilities import read_server
 from troth.gateway.model import UnavailableError
 from troth.gateway.upstream.envelope import SUBSCRIPTION, Envelope, notification, refusal, result
+from troth.gateway.upstream.waiting import UNSURE, Facts, Refused, Waiter, Waiting
 from troth.gateway.upstream.words import told, unknown_method
 from troth.register import Era
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from troth.gateway.limits import Limits
     from troth.gateway.model import Sink
     from troth.gateway.upstream.link import Link, Problem
+    from troth.gateway.upstream.waiting import Counts, Owner
 
 BATCHES: Final = frozenset({"2025-03-26"})
 """Revisions in which a server may send arrays of messages. Source: 2025-03-26/basic, batching."""
@@ -54,130 +56,8 @@ RESUMES: Final = frozenset({"2025-03-26", "2025-06-18", "2025-11-25"})
 """Revisions whose streams can be resumed. Source: 2025-03-26/basic/transports, resumability and redelivery."""
 OPENING: Final = frozenset({"initialize", "server/discover"})
 """Requests that are never cancelled by a message: the specification forbids it, or no era is known yet."""
-LISTEN: Final = "subscriptions/listen"
 SESSION: Final = "Mcp-Session-Id"
-UNSURE: Final = frozenset({401, 403, 429})
-"""HTTP statuses (and those from 500 on) that come from whatever stands before a server: what they carry under an id
-that is not ours is no answer of the server's."""
 SESSION_LOST: Final = "upstream session lost"
-
-
-@dataclass(frozen=True, slots=True)
-class Refused(Lost):
-    """An HTTP status in place of an answer."""
-
-    status: int = 0
-
-
-@dataclass(slots=True)
-class Counts:
-    """What an upstream cost so far, over all its conversations.
-
-    Attributes:
-        calls: Requests that were sent.
-        errors: Of those, the ones that ended without an answer.
-        received: Bytes that came.
-        sent: Bytes that went.
-        junk: Frames that are no messages.
-        strays: Messages that belong to nothing: answers to nobody, progress of what is over, questions that a modern
-            server must not ask.
-    """
-
-    calls: int = 0
-    errors: int = 0
-    received: int = 0
-    sent: int = 0
-    junk: int = 0
-    strays: int = 0
-
-
-class Owner(Protocol):
-    """Who a conversation belongs to. Its methods never block and never raise."""
-
-    def heard(self, talk: Talk, frame: Frame) -> None:
-        """A notification that belongs to no request."""
-        ...
-
-    def over(self, talk: Talk, why: str) -> None:
-        """The connection is gone; every request in flight is lost already."""
-        ...
-
-    def expired(self, talk: Talk) -> None:
-        """The upstream forgot the session: requests in flight are lost, those that it refused are held for a new one.
-
-        The owner hands them over with `Talk.hand_over`, or gives them up with `Talk.finish`.
-        """
-        ...
-
-    def suspect(self, talk: Talk) -> None:
-        """An answer broke off: the upstream may be gone."""
-        ...
-
-    def gap(self, talk: Talk) -> None:
-        """The stream of messages outside requests opened again: something may have been missed."""
-        ...
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    """A request in flight."""
-
-    sink: Sink
-    request: Outgoing
-    number: Id
-    seen: float = 0.0
-    timer: asyncio.TimerHandle | None = None
-    second: bool = False
-    problem: str = ""
-
-    @property
-    def listens(self) -> bool:
-        return self.request.frame.method == LISTEN
-
-    def stop(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-
-
-class Waiter:
-    """The sink of a request of ours that somebody waits for.
-
-    Attributes:
-        number: Id of the request.
-        outcome: What became of it.
-    """
-
-    def __init__(self, heard: Callable[[Frame], None]) -> None:
-        self.number: Id = 0
-        self.outcome: asyncio.Future[Frame | Lost] = asyncio.get_running_loop().create_future()
-        self._heard = heard
-
-    def answered(self, frame: Frame) -> None:
-        """See `Sink`."""
-        if not self.outcome.done():
-            self.outcome.set_result(frame)
-
-    def lost(self, why: Lost) -> None:
-        """See `Sink`."""
-        if not self.outcome.done():
-            self.outcome.set_result(why)
-
-    def notified(self, frame: Frame) -> None:
-        """A request of ours belongs to no host: whatever comes with it is of the upstream as a whole."""
-        self._heard(frame)
-
-    def asked(self, frame: Frame) -> bool:
-        """Nobody can be asked on behalf of a request of ours."""
-        return False
-
-
-@dataclass(slots=True)
-class Facts:
-    """What a server said of itself."""
-
-    capabilities: object = field(default_factory=dict[str, object])
-    instructions: str = ""
-    info: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 class Talk:
@@ -206,21 +86,31 @@ class Talk:
         self._frames = FrameLimits(bytes=limits.line)
         self._loop = asyncio.get_running_loop()
         self._mint = IdMint(os.urandom(32))
-        self._waiting: dict[Id, _Waiting] = {}
+        self._waiting: dict[Id, Waiting] = {}
         self._listens = 0
         self._questions: dict[Id, Id] = {}
         self._session = ""
         self._common: dict[str, str] = {}
         self._over: Lost | None = None
         self._expired = False
-        self._held: dict[Id, _Waiting] = {}
+        self._held: dict[Id, Waiting] = {}
         self._moved: dict[Id, tuple[Talk, Id]] = {}
+        self._handlers: dict[str, Callable[[Frame, Id | None], None]] = {
+            "notifications/progress": self._progress,
+            "notifications/message": self._log,
+            "notifications/cancelled": self._cancelled,
+        }
         self.speak(envelope)
 
     @property
     def alive(self) -> bool:
         """Whether requests can be sent."""
         return self._over is None and not self._expired
+
+    @property
+    def why(self) -> str:
+        """Why no request can be sent any more; empty while one can."""
+        return "" if self._over is None else self._over.words
 
     # What the owner does.
 
@@ -288,7 +178,7 @@ class Talk:
             second: It was refused by a session that was lost; it is not sent a third time.
         """
         number = self._mint.next()
-        waiting = _Waiting(sink, request, number, second=second)
+        waiting = Waiting(sink, request, number, second=second)
         if self._expired and self._over is None:
             self._held[number] = waiting
             return number
@@ -350,7 +240,8 @@ class Talk:
         if self.revision in BATCHES:
             item = read_batch(data, self._frames, allowed=True)
             if isinstance(item, Batch):
-                return any([self._take(one, key) for one in item.items])
+                taken = [self._take(one, key) for one in item.items]
+                return True in taken
             return self._take(item, key)
         return self._take(read(data, self._frames), key)
 
@@ -438,11 +329,11 @@ class Talk:
         return False
 
     def _notification(self, frame: Frame, key: Id | None) -> None:
-        handler = _NOTIFICATIONS.get(frame.method)
+        handler = self._handlers.get(frame.method)
         if SUBSCRIPTION in frame.meta:
             self._subscribed(frame)
         elif handler is not None:
-            handler(self, frame, key)
+            handler(frame, key)
         elif key is not None and (waiting := self._waiting.get(key)) is not None and waiting.listens:
             waiting.sink.notified(frame)
         else:
@@ -500,7 +391,7 @@ class Talk:
             return
         self._send(refusal(frame.id, -32601, *unknown_method(frame.method, self.revision)))
 
-    def _surely(self, key: Id | None) -> _Waiting | None:
+    def _surely(self, key: Id | None) -> Waiting | None:
         """The request that a message without a token surely belongs to."""
         if key is not None:
             waiting = self._waiting.get(key)
@@ -511,12 +402,11 @@ class Talk:
 
     # How requests end.
 
-    def _pop(self, number: Id) -> _Waiting | None:
+    def _pop(self, number: Id) -> Waiting | None:
         waiting = self._waiting.pop(number, None)
         if waiting is None:
             return None
-        if waiting.timer is not None:
-            waiting.timer.cancel()
+        waiting.stop()
         if waiting.listens:
             self._listens -= 1
         if self._questions:
@@ -529,7 +419,7 @@ class Talk:
             self._counts.errors += 1
             waiting.sink.lost(why)
 
-    def _late(self, waiting: _Waiting) -> None:
+    def _late(self, waiting: Waiting) -> None:
         """The time of a request may be up: unless something was heard of it meanwhile."""
         limit = cast("float", waiting.request.timeout)
         rest = waiting.seen + limit - self._loop.time()
@@ -540,7 +430,7 @@ class Talk:
             self._withdraw(waiting, "timed out")
             waiting.sink.lost(Lost(Cause.TIMEOUT, f"{waiting.request.frame.method} timed out after {limit:g} s"))
 
-    def _withdraw(self, waiting: _Waiting, reason: str) -> None:
+    def _withdraw(self, waiting: Waiting, reason: str) -> None:
         """Tells the upstream that an answer is no longer waited for, in the way of its era."""
         if self._over is not None:
             return
@@ -550,7 +440,7 @@ class Talk:
         if http:
             self.link.abort(waiting.number)
 
-    def _forgotten(self, waiting: _Waiting, problem: Problem) -> bool:
+    def _forgotten(self, waiting: Waiting, problem: Problem) -> bool:
         """Whether an HTTP error says that the session is gone; the request was refused unread then.
 
         Source: 2025-03-26/basic/transports, session management (404). Some servers say 400 and name the session.
@@ -559,7 +449,7 @@ class Talk:
             return False
         return problem.status == 404 or (problem.status == 400 and b"session" in problem.frame.lower())
 
-    def _hold(self, waiting: _Waiting) -> None:
+    def _hold(self, waiting: Waiting) -> None:
         if waiting.second:
             self._lose(waiting.number, Lost(Cause.REFUSED, SESSION_LOST))
             return
@@ -581,14 +471,6 @@ class Talk:
     def _send(self, line: bytes) -> None:
         self._counts.sent += len(line)
         self.link.send(None, line, self._common)
-
-
-_NOTIFICATIONS: dict[str, Callable[[Talk, Frame, Id | None], None]] = {
-    "notifications/progress": Talk._progress,  # noqa: SLF001 - the table of this file
-    "notifications/message": Talk._log,  # noqa: SLF001
-    "notifications/cancelled": Talk._cancelled,  # noqa: SLF001
-}
-"""Notifications that may belong to a request, with how it is found."""
 
 
 def _carried(problem: Problem, key: Id) -> Frame | None:

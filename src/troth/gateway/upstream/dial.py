@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Final
 
 from troth.bridge import Bad, Frame, Kind, Lost, Outgoing, ask, opened, peek
 from troth.gateway.settings import EraChoice, Transport
-from troth.gateway.upstream.conversation import Refused, Waiter
 from troth.gateway.upstream.envelope import CLIENT_INFO, Envelope, declared
 from troth.gateway.upstream.era import Said, Verdict, decoded, facts_of, judge
+from troth.gateway.upstream.waiting import Refused, Waiter
 from troth.gateway.upstream.words import told
 from troth.register import Era, register
 from troth.wire.errors import LinkError
 from troth.wire.words import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, MutableMapping
+    from collections.abc import Awaitable, Callable, MutableMapping
 
     from troth.gateway.settings import UpstreamSettings
     from troth.gateway.upstream.conversation import Talk
@@ -68,7 +68,7 @@ class Way:
     """
 
     settings: UpstreamSettings
-    open: Callable[[Transport, Envelope], Talk]
+    open: Callable[[Transport, Envelope], Awaitable[Talk]]
     drop: Callable[[Talk], None]
     memory: MutableMapping[str, str]
 
@@ -152,7 +152,7 @@ def _settled(way: Way, talk: Talk, verdict: Verdict) -> Talk:
 
 async def _legacy(way: Way, transport: Transport) -> Talk:
     """A handshake on a link of its own; over HTTP the oldest transport is tried last."""
-    talk = way.open(transport, _old())
+    talk = await way.open(transport, _old())
     try:
         await _shake(way, talk, way.settings.start_timeout)
     except DownError as error:
@@ -168,7 +168,7 @@ async def _legacy(way: Way, transport: Transport) -> Talk:
 
 async def _oldest(way: Way, first: DownError) -> Talk:
     """HTTP+SSE, where Streamable HTTP is not known. What failed first is what is told if this fails too."""
-    talk = way.open(Transport.SSE, _old())
+    talk = await way.open(Transport.SSE, _old())
     try:
         await _shake(way, talk, min(PROBE_SILENT, way.settings.start_timeout))
     except DownError:
@@ -181,7 +181,7 @@ async def _oldest(way: Way, first: DownError) -> Talk:
 
 
 async def _probe_http(way: Way) -> Talk:
-    talk = way.open(Transport.HTTP, _modern())
+    talk = await way.open(Transport.HTTP, _modern())
     kept = False
     try:
         verdict = await _discover(talk, min(PROBE_SILENT, way.settings.start_timeout))
@@ -342,13 +342,13 @@ class _Race:
             if talk is not self.winner:
                 self.way.drop(talk)
 
-    def _open(self, envelope: Envelope) -> Talk:
-        talk = self.way.open(Transport.STDIO, envelope)
+    async def _open(self, envelope: Envelope) -> Talk:
+        talk = await self.way.open(Transport.STDIO, envelope)
         self.talks.append(talk)
         return talk
 
     async def _run(self) -> Talk:
-        first = self._open(_modern())
+        first = await self._open(_modern())
         asked = _start_discover(first)
         pinned = self.way.settings.era is EraChoice.MODERN
         await self._patience(first, asked, pinned=pinned)
@@ -356,7 +356,7 @@ class _Race:
             return await self._decide(first, asked, None)
         if pinned:
             raise DownError(f"server/discover timed out after {self.way.settings.start_timeout:g} s{_last(first)}")
-        fresh = self._open(_old())
+        fresh = await self._open(_old())
         return await self._decide(first, asked, (fresh, _start_shake(fresh)))
 
     async def _patience(self, first: Talk, asked: Waiter, *, pinned: bool) -> None:
@@ -408,12 +408,12 @@ class _Race:
         if verdict.said is Said.REFUSED or self.way.settings.era is EraChoice.MODERN:
             raise DownError(verdict.words)
         try:
-            talk = self._open(_old()) if ended else first
+            talk = await self._open(_old()) if ended else first
             await _shake(self.way, talk, max(self.deadline - _now(), 0.1))
         except DownError as error:
             if not ended and not first.alive:
                 # It died of the handshake after a probe; one that was never probed may not.
-                fresh = self._open(_old())
+                fresh = await self._open(_old())
                 await _shake(self.way, fresh, max(self.deadline - _now(), 0.1))
                 return fresh
             return self._left(first, verdict, error)

@@ -12,8 +12,8 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from troth.bridge import Bad, Cause, Frame, Kind, Lost, opened, peek
-from troth.gateway.upstream.conversation import UNSURE, Facts, Refused
 from troth.gateway.upstream.envelope import SERVER_INFO
+from troth.gateway.upstream.waiting import UNSURE, Facts, Refused
 from troth.gateway.upstream.words import told
 from troth.register import Era, register
 from troth.wire.words import excerpt
@@ -41,7 +41,7 @@ class Said(Enum):
     """It is modern and refuses all the same."""
     LEGACY = auto()
     UNCLEAR = auto()
-    """It answers, and names no revision that is known: a handshake decides, and modern is what is left if that fails."""
+    """It answers and names no revision that is known: a handshake decides; modern is what is left if that fails."""
     NOTHING = auto()
     """No evidence: something before the server answered, or the server is out of order."""
 
@@ -77,6 +77,10 @@ def judge(outcome: Frame | Lost, asked: str) -> Verdict:
         return Verdict(Said.LEGACY, f"server/discover got a malformed answer: {frame.reason}")
     if frame.kind is Kind.RESPONSE:
         return _judge_result(frame)
+    return _judge_error(frame, asked)
+
+
+def _judge_error(frame: Frame, asked: str) -> Verdict:
     words = f"server/discover got {told(frame)}"
     found = peek(frame, "code", "data")
     code = None if isinstance(found, Bad) else found.get("code")
@@ -84,8 +88,7 @@ def judge(outcome: Frame | Lost, asked: str) -> Verdict:
         return Verdict(Said.LEGACY, words)
     if code != UNSUPPORTED:
         return Verdict(Said.REFUSED, words)
-    data = found.get("data")
-    offered = texts(_members(decoded(data)).get("supported")) if data is not None else []
+    offered = texts(_members(decoded(found.get("data"))).get("supported"))
     if newest := common(Era.MODERN, offered):
         return Verdict(Said.REFUSED if newest == asked else Said.AGAIN, words, newest)
     said = Said.LEGACY if common(Era.LEGACY, offered) else Said.UNCLEAR
@@ -104,7 +107,9 @@ def _judge_result(frame: Frame) -> Verdict:
     offered = texts(decoded((frame.parts or {}).get("supportedVersions")))
     if newest := common(Era.MODERN, offered):
         return Verdict(Said.MODERN, "", newest, facts)
-    return Verdict(Said.UNCLEAR, f"server/discover names no modern revision that is known: {_listed(offered)}", "", facts)
+    return Verdict(
+        Said.UNCLEAR, f"server/discover names no modern revision that is known: {_listed(offered)}", "", facts
+    )
 
 
 def facts_of(frame: Frame, info: object) -> Facts:

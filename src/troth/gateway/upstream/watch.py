@@ -1,9 +1,9 @@
 """Subscriptions and changes: what reaches the observer without anybody asking again.
 
 Counted here, per upstream; made at the upstream in the way of its era: an RPC per URI (legacy), or one
-``subscriptions/listen`` whose filter holds the declared flags and the URIs (modern). A filter changes make-before-break:
-the new stream is acknowledged before the old one is closed. Too many notifications are allowed, a missing one is not:
-wherever one may have been missed, the observer hears one that was made up.
+``subscriptions/listen`` whose filter holds the declared flags and the URIs (modern). A filter changes
+make-before-break: the new stream is acknowledged before the old one is closed. Too many notifications are allowed, a
+missing one is not: wherever one may have been missed, the observer hears one that was made up.
 
 Source: 2025-11-25/server/resources, subscriptions; 2026-07-28/basic/utilities/subscriptions; rule 15.
 """
@@ -15,13 +15,13 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from troth.bridge import Bad, Cause, Frame, Kind, Lost, Outgoing, ask, opened, peek, read
+from troth.bridge import Bad, Cause, Frame, Kind, Lost, Outgoing, ask, opened, read
 from troth.capabilities.facts import listen_kinds
 from troth.gateway.model import UnavailableError
-from troth.gateway.upstream.conversation import LISTEN
 from troth.gateway.upstream.envelope import notification
 from troth.gateway.upstream.era import decoded, texts
 from troth.gateway.upstream.pause import Pause
+from troth.gateway.upstream.waiting import LISTEN
 from troth.gateway.upstream.words import told
 from troth.register import Era, register
 
@@ -42,7 +42,8 @@ URIS: Final = "resourceSubscriptions"
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 UPDATED: Final = "notifications/resources/updated"
 CHANGES: Final = {
-    row: f"notifications/{register().by_id[row].path.partition('.')[0]}/list_changed" for row in ("CAP-15", "CAP-18", "CAP-20")
+    row: f"notifications/{register().by_id[row].path.partition('.')[0]}/list_changed"
+    for row in ("CAP-15", "CAP-18", "CAP-20")
 }
 """Rows of lists that change, with the notification that says so."""
 
@@ -249,11 +250,11 @@ class Stream:
             self.refused = f"{LISTEN} got {error.reason if isinstance(error, Bad) else told(error)}"
         self._end()
 
-    def lost(self, why: Lost) -> None:
+    def lost(self, why: Lost) -> None:  # noqa: ARG002
         """See `Sink`."""
         self._end()
 
-    def asked(self, frame: Frame) -> bool:
+    def asked(self, frame: Frame) -> bool:  # noqa: ARG002
         """See `Sink`."""
         return False
 
@@ -292,7 +293,7 @@ class Listening:
         self._wake.set()
         await asked
 
-    def release(self, uri: str) -> None:
+    def release(self, uri: str) -> None:  # noqa: ARG002
         """See `_Maker`."""
         self._wake.set()
 
@@ -333,7 +334,7 @@ class Listening:
         except asyncio.CancelledError:
             self._leave(stream)
             raise
-        if not stream.alive and not stream.opened.done() or stream.opened.cancelled():
+        if stream.opened.cancelled():
             await self._failed(stream, wanted)
             return
         old, self._current = self._current, stream

@@ -11,6 +11,7 @@ from troth.wire.words import excerpt
 if TYPE_CHECKING:
     from troth.bridge import Frame
 
+
 def told(error: Frame) -> str:
     """An error of an upstream in words: its code and its message.
 

@@ -1,0 +1,214 @@
+"""The HTTP server: uvicorn's protocol on our own loop, with the bounds that it leaves to others.
+
+uvicorn's `Server` is not used: it takes over signals, ticks ten times a second and ends when it wants. Its protocol does
+not bound the head of a request, nor the time for it, nor readers that stand still; here it does.
+
+Source: RFC 9112, 3 (bounds of request line and headers), 9.3 (persistent connections).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import time
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from troth.gateway.hosts.asgi import ABORT, LIMIT_REACHED, error_line
+
+if TYPE_CHECKING:
+    from troth.gateway.crew import Crew
+    from troth.gateway.hosts.http import HttpHosts
+    from troth.gateway.limits import Limits
+
+SWEEP: Final = 5.0
+"""Seconds between two looks at all connections."""
+
+LAST: Final = 0.5
+"""Seconds that answers which are written already get to reach their hosts when the server stops."""
+
+_TAKEN = {errno.EADDRINUSE: "another program listens there", errno.EADDRNOTAVAIL: "this machine has no such address"}
+
+
+class ListenError(Exception):
+    """The server cannot listen where it should; says where and why."""
+
+
+class _State(ServerState):
+    """What the connections share. The date is made when it is needed, once a second."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._second = 0
+        self._date: list[tuple[bytes, bytes]] = []
+        super().__init__()
+
+    @property
+    def default_headers(self) -> list[tuple[bytes, bytes]]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Headers of every response."""
+        now = int(time.time())
+        if now != self._second:
+            self._second = now
+            self._date = [(b"date", formatdate(now, usegmt=True).encode())]
+        return self._date
+
+    @default_headers.setter
+    def default_headers(self, value: list[tuple[bytes, bytes]]) -> None:
+        """Takes nothing: uvicorn sets an empty list."""
+
+
+class _Connection(HttpToolsProtocol):
+    """One connection of a host."""
+
+    # Since when the head of a request is awaited, 0 while none is; bytes of it; bytes not taken, and since when.
+    since = 0.0
+    seen = 0
+    unread = 0
+    unread_since = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        super().connection_made(transport)
+        self.access_log = False
+        self.since = self.loop.time()
+        if len(self.connections) > self._limits.connections:
+            self._refuse(b"503 Service Unavailable", "too many connections (limit: connections)")
+
+    def data_received(self, data: bytes) -> None:
+        if self.since:
+            self.seen += len(data)
+        super().data_received(data)
+        if self.since and self.seen > self._limits.headers:
+            self._refuse(b"431 Request Header Fields Too Large", "headers: too long (limit: headers)")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.since = self.loop.time()
+        self.scope["extensions"] = {ABORT: cast("Any", self.transport.abort)}
+
+    def on_headers_complete(self) -> None:
+        self.since = 0.0
+        self.seen = 0
+        super().on_headers_complete()
+
+    def look(self, now: float) -> None:
+        """Drops the connection if its host sends no head, or takes nothing of what is sent."""
+        limits = self._limits
+        if self.since and now - self.since > limits.request:
+            self.transport.abort()
+        unread = self.transport.get_write_buffer_size()
+        if unread != self.unread or not unread:
+            self.unread, self.unread_since = unread, now
+        elif now - self.unread_since > limits.stalled:
+            self.transport.abort()
+
+    @property
+    def _limits(self) -> Limits:
+        return cast("_State", self.server_state).limits
+
+    def _refuse(self, status: bytes, words: str) -> None:
+        if self.transport.is_closing():
+            return
+        line = error_line(LIMIT_REACHED, words)
+        self.transport.write(
+            b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
+            % (status, len(line), line)
+        )
+        self.transport.close()
+
+
+class HttpServer:
+    """A server that listens. `serve_http` makes it.
+
+    Attributes:
+        host: Address that it listens on.
+        port: Port that it listens on.
+    """
+
+    def __init__(self, app: HttpHosts, limits: Limits, state: _State, server: asyncio.Server, crew: Crew) -> None:
+        self._app = app
+        self._limits = limits
+        self._state = state
+        self._server = server
+        name = server.sockets[0].getsockname()
+        self.host: str = name[0]
+        self.port: int = name[1]
+        self._sweeper = crew.spawn(self._sweep(), "host connections")
+
+    @property
+    def connections(self) -> int:
+        """How many connections there are."""
+        return len(self._state.connections)
+
+    async def stop(self) -> None:
+        """Stops: nothing new, streams end, requests in flight get `Limits.drain` seconds, then all is over."""
+        self._server.close()
+        self._sweeper.cancel()
+        self._app.stop()
+        for connection in tuple(self._state.connections):
+            connection.shutdown()
+        await self._ended(self._limits.drain)
+        self._app.close()
+        for task in tuple(self._state.tasks):
+            task.cancel()
+        await self._ended(LAST)
+        for connection in tuple(self._state.connections):
+            connection.shutdown()
+        deadline = time.monotonic() + LAST
+        while self._state.connections and time.monotonic() < deadline:
+            await asyncio.sleep(0.005)
+        for connection in tuple(self._state.connections):
+            cast("asyncio.Transport", connection.transport).abort()
+
+    async def _ended(self, seconds: float) -> None:
+        tasks = tuple(self._state.tasks)
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP)
+            now = asyncio.get_running_loop().time()
+            for connection in tuple(self._state.connections):
+                cast("_Connection", connection).look(now)
+
+
+async def serve_http(app: HttpHosts, host: str, port: int, limits: Limits, crew: Crew) -> HttpServer:
+    """Listens, and serves until `HttpServer.stop`.
+
+    Args:
+        app: The application.
+        host: Address or name to listen on.
+        port: Port; 0 for any free one.
+        limits: Bounds.
+        crew: Owns the look after connections.
+
+    Raises:
+        ListenError: The port is taken, or the address is not ours.
+    """
+    # uvicorn reports faults of requests here; ours say more, in our own logs.
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    config = uvicorn.Config(
+        cast("Any", app),
+        interface="asgi3",
+        http=_Connection,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        timeout_keep_alive=int(limits.keep_alive),
+    )
+    config.load()
+    state = _State(limits)
+    loop = asyncio.get_running_loop()
+    try:
+        server = await loop.create_server(lambda: _Connection(config, state, {}, loop), host, port, backlog=2048)
+    except OSError as error:
+        why = _TAKEN.get(error.errno or 0, error.strerror or str(error))
+        raise ListenError(f"cannot listen on {host} port {port}: {why}; choose another --host or --port") from error
+    return HttpServer(app, limits, state, server, crew)

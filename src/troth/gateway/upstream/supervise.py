@@ -1,0 +1,353 @@
+"""Keeps one upstream up: connects, watches over the conversation, and starts it again with back-off when it ends.
+
+States: starting -> ready -> (starting | down) -> starting ...; stopped from everywhere. One task owns the loop; a
+conversation tells it what happened by setting a mark, and never acts itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from troth.bridge import Cause, Lost, Outgoing, ask
+from troth.gateway.crew import Crew
+from troth.gateway.model import Status, UnavailableError
+from troth.gateway.upstream.conversation import Talk
+from troth.gateway.upstream.dial import DownError, Way, again, dial
+from troth.gateway.upstream.links import open_link
+from troth.gateway.upstream.pause import Pause
+from troth.gateway.upstream.waiting import Counts
+from troth.gateway.upstream.watch import Watch
+from troth.register import Era
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+    from troth.bridge import Frame
+    from troth.gateway.limits import Limits
+    from troth.gateway.model import Observer
+    from troth.gateway.settings import Transport, UpstreamSettings
+    from troth.gateway.upstream.envelope import Envelope
+
+CHECK: Final = 5.0
+"""Seconds that an upstream gets to answer whether it is still there, after an answer of it broke off."""
+CHECKS: Final = {Era.LEGACY: "ping", Era.MODERN: "server/discover"}
+LOGGING: Final = "logging"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What an upstream costs.
+
+    Attributes:
+        calls: Requests that were sent to it.
+        errors: Of those, the ones that ended without an answer.
+        restarts: Conversations that were opened after the first one.
+        received: Bytes that came from it.
+        sent: Bytes that went to it.
+        junk: Frames that are no messages.
+        strays: Messages that belong to nothing.
+        since: Unix time at which the open conversation began; None unless ready.
+        pid: Process of the open conversation; None for none.
+        rss: Resident memory of that process and its descendants, in bytes; None where it cannot be read.
+        notes: Last words of the process, what the link dropped: fit to print.
+    """
+
+    calls: int
+    errors: int
+    restarts: int
+    received: int
+    sent: int
+    junk: int
+    strays: int
+    since: float | None
+    pid: int | None
+    rss: int | None
+    notes: tuple[str, ...]
+
+
+class Supervisor:
+    """An `Upstream`. Made by `open_upstream`.
+
+    Attributes:
+        settings: What the operator asked for.
+        counts: What it cost so far.
+        restarts: Conversations that were opened after the first one.
+        since: Unix time at which the open conversation began; None unless ready.
+    """
+
+    def __init__(
+        self, settings: UpstreamSettings, observer: Observer, limits: Limits, memory: MutableMapping[str, str]
+    ) -> None:
+        self.name = settings.name
+        self.status = Status.STARTING
+        self.why = "it starts"
+        self.conversation: Talk | None = None
+        self.settings = settings
+        self.counts = Counts()
+        self.restarts = 0
+        self.since: float | None = None
+        self._observer = observer
+        self._limits = limits
+        self._crew = Crew()
+        self._way = Way(settings=settings, open=self._open, drop=self._drop, memory=memory)
+        self._watch = Watch(settings.name, self._told, self._crew, limits)
+        self._changed = asyncio.Event()
+        self._mark = asyncio.Event()
+        self._ended = ""
+        self._lost_session = False
+        self._checking = False
+        self._ever = False
+        self._retry_at = 0.0
+        self._level: str | None = None
+        self._level_sent: tuple[Talk, str] | None = None
+        self._setting_level = False
+        self._runner: asyncio.Task[None] | None = None
+
+    def begin(self, crew: Crew) -> None:
+        """Starts the loop, owned by a crew of the caller's."""
+        self._runner = crew.spawn(self._run(), f"upstream {self.name}")
+
+    # As an upstream.
+
+    async def ready(self, seconds: float) -> Talk:
+        """See `Upstream`."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while self.conversation is None:
+            rest = deadline - loop.time()
+            further = self.status is Status.DOWN and self._retry_at > deadline
+            if rest <= 0 or further or self.status is Status.STOPPED:
+                raise UnavailableError(Lost(Cause.DOWN, f"{self.name} is {self.status}: {self.why}"))
+            changed = self._changed
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), rest)
+        return self.conversation
+
+    async def subscribe(self, uri: str) -> None:
+        """See `Upstream`."""
+        await self._watch.subscribe(uri)
+
+    async def unsubscribe(self, uri: str) -> None:
+        """See `Upstream`."""
+        self._watch.unsubscribe(uri)
+
+    def level(self, level: str) -> None:
+        """See `Upstream`."""
+        self._level = level
+        self._set_level()
+
+    async def stop(self) -> None:
+        """See `Upstream`."""
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.cancel()
+            await asyncio.wait((runner,))
+
+    # As the owner of conversations.
+
+    def heard(self, talk: Talk, frame: Frame) -> None:
+        """See `Owner`."""
+        if talk is self.conversation:
+            self._observer.heard(self, frame)
+
+    def over(self, talk: Talk, why: str) -> None:
+        """See `Owner`."""
+        if talk is self.conversation:
+            self._ended = why
+            self._mark.set()
+
+    def expired(self, talk: Talk) -> None:
+        """See `Owner`."""
+        if talk is self.conversation:
+            self._lost_session = True
+            self._mark.set()
+
+    def suspect(self, talk: Talk) -> None:
+        """See `Owner`."""
+        if talk is self.conversation and not self._checking:
+            self._checking = True
+            self._crew.spawn(self._check(talk), f"check {self.name}")
+
+    def gap(self, talk: Talk) -> None:
+        """See `Owner`."""
+        if talk is self.conversation:
+            self._watch.missed()
+
+    # The loop.
+
+    async def _run(self) -> None:
+        pause = Pause(self._limits)
+        try:
+            while True:
+                self._shown(Status.STARTING, "it starts")
+                try:
+                    talk = await dial(self._way)
+                except DownError as error:
+                    await self._rest(error.words, pause)
+                    continue
+                why = await self._serve(talk)
+                await self._rest(why, pause)
+        finally:
+            talk, self.conversation = self.conversation, None
+            self._shown(Status.STOPPED, "it was stopped")
+            await self._watch.detach()
+            if talk is not None:
+                await talk.close("the upstream was stopped")
+            await self._crew.close()
+
+    async def _serve(self, talk: Talk) -> str:
+        """Stays until the conversation is over for good; returns why. A lost session is replaced at once."""
+        while True:
+            self._up(talk)
+            await self._mark.wait()
+            await self._watch.detach()
+            if self._ended or not self._lost_session:
+                break
+            # Requests wait in the old talk for the new one.
+            self._shown(Status.STARTING, "its session was lost")
+            try:
+                fresh = await again(self._way, talk)
+            except DownError as error:
+                self._ended = error.words
+                break
+            talk.hand_over(fresh)
+            self._drop(talk)
+            talk = fresh
+        why = self._ended
+        self.conversation = None
+        talk.finish(why)
+        self._drop(talk)
+        return why
+
+    def _up(self, talk: Talk) -> None:
+        first, self._ever = not self._ever, True
+        self._mark.clear()
+        self._ended, self._lost_session = "", False
+        self.conversation = talk
+        self.since = time.time()
+        self.restarts += not first
+        self._shown(Status.READY, "")
+        if not talk.alive:
+            # It ended between its handshake and now.
+            self._ended = talk.why or "the connection ended"
+            self._mark.set()
+            return
+        self._set_level()
+        self._watch.attach(talk, first=first)
+        self._observer.up(self)
+
+    async def _rest(self, why: str, pause: Pause) -> None:
+        seconds = pause.next()
+        self._retry_at = asyncio.get_running_loop().time() + seconds
+        self._shown(Status.DOWN, why)
+        self._observer.down(self)
+        await asyncio.sleep(seconds)
+
+    def _shown(self, status: Status, why: str) -> None:
+        if status is not Status.READY:
+            self.conversation, self.since = None, None
+        # While it starts again, why it fell is more telling than that it starts.
+        if status is not Status.STARTING or not self._ever or self.status is not Status.DOWN:
+            self.why = why
+        self.status = status
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _check(self, talk: Talk) -> None:
+        try:
+            await talk.ask(Outgoing(frame=ask(CHECKS[talk.era], {}), timeout=CHECK))
+        except UnavailableError:
+            # Whatever it says, it lives; a connection that is refused ends the conversation by itself.
+            pass
+        finally:
+            self._checking = False
+
+    def _told(self, frame: Frame) -> None:
+        self._observer.heard(self, frame)
+
+    def _set_level(self) -> None:
+        if self._level is not None and not self._setting_level:
+            self._setting_level = True
+            self._crew.spawn(self._send_level(), f"log level of {self.name}")
+
+    async def _send_level(self) -> None:
+        """Tells a legacy upstream the level, one at a time, the last one wins."""
+        try:
+            while True:
+                talk, level = self.conversation, self._level
+                wanted = None if talk is None or level is None else (talk, level)
+                if wanted is None or wanted == self._level_sent or talk is None:
+                    return
+                self._level_sent = wanted
+                if talk.era is Era.MODERN or not talk.capabilities.has(LOGGING):
+                    return
+                with suppress(UnavailableError):
+                    await talk.ask(Outgoing(frame=ask("logging/setLevel", {"level": level})))
+        finally:
+            self._setting_level = False
+
+    async def _open(self, transport: Transport, envelope: Envelope) -> Talk:
+        talk = Talk(envelope, self, self._limits, self.counts)
+        talk.link = await open_link(replace(self.settings, transport=transport), talk, self._crew, self._limits)
+        return talk
+
+    def _drop(self, talk: Talk) -> None:
+        self._crew.spawn(talk.close("another connection took its place"), f"close {self.name}")
+
+
+def open_upstream(
+    settings: UpstreamSettings, observer: Observer, crew: Crew, limits: Limits, memory: MutableMapping[str, str]
+) -> Supervisor:
+    """Starts to keep an upstream up. Must be called inside the loop.
+
+    Args:
+        settings: The upstream.
+        observer: Hears of it.
+        crew: Owner of its loop; stop the upstream before it.
+        limits: Named limits.
+        memory: What was found out about upstreams before, and is kept for the next start: texts by text.
+    """
+    upstream = Supervisor(settings, observer, limits, memory)
+    upstream.begin(crew)
+    return upstream
+
+
+def costs(upstream: Supervisor) -> Costs:
+    """What an upstream costs now."""
+    counts, talk = upstream.counts, upstream.conversation
+    pid: int | None = None if talk is None else getattr(talk.link, "pid", None)
+    return Costs(
+        calls=counts.calls,
+        errors=counts.errors,
+        restarts=upstream.restarts,
+        received=counts.received,
+        sent=counts.sent,
+        junk=counts.junk,
+        strays=counts.strays,
+        since=upstream.since,
+        pid=pid,
+        rss=None if pid is None else _rss(pid),
+        notes=() if talk is None else talk.link.notes,
+    )
+
+
+def _rss(pid: int) -> int | None:
+    """Resident memory of a process and of its descendants, in bytes; None where there is no ``/proc``."""
+    total, open_pids, seen = 0, [pid], set[int]()
+    try:
+        while open_pids:
+            one = open_pids.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            folder = Path(f"/proc/{one}")
+            total += int((folder / "statm").read_text().split()[1])
+            open_pids += map(int, (folder / "task" / str(one) / "children").read_text().split())
+    except (OSError, ValueError, IndexError):
+        return total * 4096 or None
+    return total * 4096
