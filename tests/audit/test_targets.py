@@ -218,9 +218,9 @@ def test_variables_of_servers_that_are_not_chosen_need_not_be_set(tmp_path: Path
     assert [target.name for target in parse_targets([], config=path, servers=["a"], environ={})] == ["a"]
 
 
-def test_the_line_of_a_server_with_an_escaped_name_is_the_first(tmp_path: Path) -> None:
+def test_the_line_of_a_server_with_an_escaped_name_is_known(tmp_path: Path) -> None:
     path = config(tmp_path, '\n{"mcpServers": {"\\u0061": {"command": "x"}}}')
-    assert parse_targets([], config=path, environ={})[0].place == Place(path, 1)
+    assert parse_targets([], config=path, environ={})[0].place == Place(path, 2)
 
 
 def test_addresses_show_no_secret() -> None:

@@ -1,1 +1,26 @@
-"""Files that say which servers there are, read as the hosts that wrote them do. No framework, no network."""
+"""Configuration files that list MCP servers, as hosts write them: read without judging what they are for."""
+
+from troth.config.faults import Fault, shown
+from troth.config.jsonc import LARGEST, Document, Span, read_json, read_text
+from troth.config.servers import TYPES, Entry, ServerFile, find_servers, mapping, read_entry, read_servers
+from troth.config.variables import Unset, expand, has_variables
+
+__all__ = [
+    "LARGEST",
+    "TYPES",
+    "Document",
+    "Entry",
+    "Fault",
+    "ServerFile",
+    "Span",
+    "Unset",
+    "expand",
+    "find_servers",
+    "has_variables",
+    "mapping",
+    "read_entry",
+    "read_json",
+    "read_servers",
+    "read_text",
+    "shown",
+]
