@@ -48,13 +48,13 @@ class Document:
         text: As it stands in the file.
         value: What it says. Of members of one name the last one counts.
         spans: Place of every member, by its path.
-        twice: Paths that are written more than once, with the offset of each repetition.
+        twice: Paths that are written more than once: offset of the first and of each repetition.
     """
 
     text: str = field(repr=False)
     value: object = field(repr=False)
     spans: Mapping[MemberPath, Span] = field(repr=False)
-    twice: tuple[tuple[MemberPath, int], ...]
+    twice: tuple[tuple[MemberPath, int, int], ...]
 
     def line(self, path: MemberPath) -> int | None:
         """The line on which a member begins, from 1; None if there is none of that path."""
@@ -122,7 +122,7 @@ class _Open:
     name: str | None = None
     name_at: int = 0
     count: int = 0
-    seen: set[str] = field(default_factory=set[str])
+    seen: dict[str, int] = field(default_factory=dict[str, int])
 
     def child(self, at: int) -> tuple[MemberPath, int]:
         """Path and first character of the value that begins at ``at``."""
@@ -132,10 +132,10 @@ class _Open:
         return (*self.path, self.name or ""), self.name_at
 
 
-def _places(text: str) -> tuple[dict[MemberPath, Span], tuple[tuple[MemberPath, int], ...]]:
+def _places(text: str) -> tuple[dict[MemberPath, Span], tuple[tuple[MemberPath, int, int], ...]]:
     """Places of all members of a text that is known to be JSON."""
     spans: dict[MemberPath, Span] = {}
-    twice: list[tuple[MemberPath, int]] = []
+    twice: list[tuple[MemberPath, int, int]] = []
     stack: list[_Open] = []
     for match in _TOKEN.finditer(text):
         part, at = match[0], match.start()
@@ -150,9 +150,8 @@ def _places(text: str) -> tuple[dict[MemberPath, Span], tuple[tuple[MemberPath, 
             continue
         elif top is not None and not top.is_list and top.name is None:
             top.name, top.name_at = cast("str", json.loads(part)), at
-            if top.name in top.seen:
-                twice.append(((*top.path, top.name), at))
-            top.seen.add(top.name)
+            if top.seen.setdefault(top.name, at) != at:
+                twice.append(((*top.path, top.name), top.seen[top.name], at))
         else:
             path, key = top.child(at) if top is not None else ((), at)
             if part in "{[":

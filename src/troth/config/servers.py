@@ -59,7 +59,7 @@ class Entry:
     line: int | None = None
     disabled: bool = False
     kind: str = ""
-    command: tuple[str, ...] = ()
+    command: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     cwd: str | None = None
     url: str = field(default="", repr=False)

@@ -78,10 +78,10 @@ class UpstreamSettings:
 
     name: str
     transport: Transport
-    command: tuple[str, ...] = ()
+    command: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     cwd: str | None = None
-    url: str = ""
+    url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     era: EraChoice = EraChoice.AUTO
     prefix: str | None = None
@@ -128,6 +128,7 @@ class GatewaySettings:
         allowed_hosts: Values of the ``Host`` header that are taken beside those of the bound address.
         allowed_origins: Values of the ``Origin`` header that are taken beside loopback ones.
         path: The file; None where there is none.
+        notes: What the file says that has no effect here, one sentence each.
     """
 
     upstreams: tuple[UpstreamSettings, ...] = ()
@@ -139,6 +140,7 @@ class GatewaySettings:
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     path: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
