@@ -1,7 +1,7 @@
 """The JSON Schema of both forms of the configuration, made from the table of keys.
 
 A schema knows no variables of an environment and no other server: what `load` refuses beyond it are unset variables,
-two servers with one prefix, equal tokens and unknown profiles (the schema lists those that were known when it was made).
+two servers with one prefix or name, equal tokens, headers that Troth sets itself.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def _toml() -> dict[str, Any]:
 
 def _json() -> dict[str, Any]:
     own = {key.name: False for key in keys.OWN}
-    aliases = {name: _shapes(keys.START)[key] for name, key in keys.ALIASES.items()}
+    start = _shapes(keys.START)
+    aliases = {name: start[key] for name, key in keys.ALIASES.items()}
+    start["command"] = {"anyOf": [start["command"], {"type": "array", "items": _WORD, "minItems": 1}]}
     server = {
-        "properties": {**_shapes(keys.START), **aliases, **own, "troth": {"$ref": "#/$defs/own"}},
+        "properties": {**start, **aliases, **own, "troth": {"$ref": "#/$defs/own"}},
         "$ref": "#/$defs/start",
     }
-    command = {"type": "array", "items": _WORD, "minItems": 1}
-    server["properties"]["command"] = {"anyOf": [_described("command"), command]}
     nested = {"type": "object", "required": ["servers"], "properties": {"servers": _servers(server)}}
     places = {"mcpServers": _servers(server), "servers": _servers(server), "mcp": {"anyOf": [nested, _servers(server)]}}
     return {
@@ -109,10 +109,6 @@ def _table(properties: dict[str, Any]) -> dict[str, Any]:
 
 def _shapes(known: tuple[Key, ...]) -> dict[str, Any]:
     return {key.name: {"description": key.meaning, **_shape(key)} for key in known}
-
-
-def _described(name: str) -> dict[str, Any]:
-    return _shapes(keys.START)[name]
 
 
 def _shape(key: Key) -> dict[str, Any]:
