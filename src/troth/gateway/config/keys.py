@@ -26,7 +26,7 @@ LONGEST_TOKEN = 1024
 """Characters of a bearer token: less than the longest header."""
 TOOL_NAME = r"[A-Za-z0-9_.-]{1,64}"
 """A name of a tool that hosts accept."""
-PREFIX = r"([a-z][a-z0-9-]{0,31})?"
+PREFIX = r"([a-z][a-z0-9-]{0,23})?"
 """A prefix: nothing, or what may also be the scheme of a URI."""
 TOKEN = r"[A-Za-z0-9._~+/=-]+"  # noqa: S105 - the alphabet, not a token
 """A bearer token (RFC 6750, section 2.1)."""
@@ -126,7 +126,7 @@ OWN = (
         meaning="Text before its names and URIs, empty for none. Without the key it is made from the server's name; "
         "a server that was alone when it was first served has none.",
         form=PREFIX,
-        form_words="a small letter, then at most 31 small letters, digits and hyphens",
+        form_words="a small letter, then at most 23 small letters, digits and hyphens",
     ),
     Key(
         name="allow",
