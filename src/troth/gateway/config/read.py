@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from troth.bridge.names import prefix_for
 from troth.config import Fault, Unset, expand, mapping, read_entry, shown
 from troth.gateway.config import keys
 from troth.gateway.config.source import Source, read_source
@@ -357,8 +358,8 @@ def prefix_of(upstream: UpstreamSettings) -> str | Unset:
     """The prefix of a server that is not alone: the operator's, or the one made from its name."""
     if upstream.prefix is not None:
         return upstream.prefix
-    made = re.sub(r"[^a-z0-9]+", "-", upstream.name.lower()).strip("-").lstrip("0123456789-")
-    return made or Unset("gives no prefix", 'set `prefix`, as in prefix = "files"')
+    made = prefix_for(upstream.name)
+    return Unset("gives no prefix", 'set `prefix`, as in prefix = "files"') if made is None else made
 
 
 def url_problem(url: str) -> str:
