@@ -96,7 +96,7 @@ class Call:
                 case SendUpstream():
                     self._id = self._conversation.start(command.outgoing, self)
                 case SendHost():
-                    self._stream.send(command.line, _SORTS[command.told])
+                    self._stream.send(command.line, _SORTS[command.sort])
                 case Finish():
                     if not self._done.done():
                         self._done.set_result(Answer(command.line or b"", command.code))

@@ -17,9 +17,11 @@ from troth.bridge.catalogue import Catalogue, Source
 from troth.bridge.promise import Connection, UpstreamView, promise
 from troth.gateway.member import FAMILIES, LISTS
 from troth.gateway.model import Sort, UnavailableError
+from troth.gateway.settings import Transport
+from troth.register import Era
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from troth.bridge import Frame
     from troth.capabilities import Built
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
 
 LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """Log levels, the most verbose first. Source: RFC 5424, as the specification cites it."""
+
+
+RECENT: Final = 8
+"""Lists that were served lately and are remembered, of each family and revision."""
 
 
 class Served(NamedTuple):
@@ -144,11 +150,10 @@ class Fleet:
 
     def _rebuild(self) -> None:
         self._promised.clear()
-        self.known = Catalogue.build([_source(member) for member in self.members])
-        gone = [member for member in self.members if not member.listed]
-        self.catalogue = (
-            Catalogue.build([_source(member) for member in self.members if member.listed]) if gone else self.known
-        )
+        self.known = Catalogue.build([_source(member) for member in self.members], self.known)
+        there = [member for member in self.members if member.listed]
+        all_there = len(there) == len(self.members)
+        self.catalogue = self.known if all_there else Catalogue.build([_source(member) for member in there], self.known)
 
     def _tell(self) -> None:
         """Tells every audience of the families that differ from what it was served."""
@@ -183,8 +188,10 @@ class Fleet:
             return
         now = self._loop.time()
         key = (family, host.revision)
-        recent = [old for old in self._served.get(key, ()) if now - old.at < self._limits.lately]
-        self._served[key] = [*(old for old in recent if old.digest != digest)[-8:], Served(digest, now)]
+        recent = [
+            old for old in self._served.get(key, ()) if now - old.at < self._limits.lately and old.digest != digest
+        ]
+        self._served[key] = [*recent[-RECENT:], Served(digest, now)]
 
     def missed(self, family: str, host: Host) -> bool:
         """Whether a modern host may hold lists of this family that are older than what is there now."""
@@ -299,10 +306,10 @@ def _source(member: Member) -> Source:
         deny=settings.deny,
         rename=settings.rename,
         describe=settings.describe,
-        **{kind: member.lists.get(kind) for kind in LISTS},
+        mirrors=settings.transport is not Transport.STDIO and member.era is Era.MODERN,
+        hints=member.hints,
+        tools=member.lists.get("tools"),
+        prompts=member.lists.get("prompts"),
+        resources=member.lists.get("resources"),
+        templates=member.lists.get("templates"),
     )
-
-
-def problems(fleets: Iterable[Fleet]) -> list[str]:
-    """What the catalogues of fleets left out, each once."""
-    return list(dict.fromkeys(problem for fleet in fleets for problem in fleet.known.problems))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import replace
+import time
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
 
-from troth.bridge import BAD_PARAMS, NOT_A_MESSAGE, Bad, Frame, errors, fresh, headers, members, peek, peek_meta, relay
+from troth.bridge import BAD_PARAMS, NOT_A_MESSAGE, Bad, Frame, errors, fresh, members, peek, peek_meta
 from troth.bridge.errors import ErrorValue
 from troth.bridge.exchange import Exchange
 from troth.bridge.exchange_model import Called
+from troth.bridge.headers import disagreement, mirrored
 from troth.bridge.promise import Connection, also_served, page_size
 from troth.capabilities import Built, ClientCapabilities, read_client
 from troth.gateway.audience import SUBSCRIPTION, Audience
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from troth.bridge import Id
-    from troth.bridge.catalogue import Entry
+    from troth.bridge.listed import Entry
+    from troth.bridge.listed import Kind as ListKind
     from troth.gateway.fleet import Fleet
     from troth.gateway.gateway import Gateway
     from troth.gateway.member import Member
@@ -42,6 +45,8 @@ INFO_KEY: Final = META + "clientInfo"
 LEVEL_KEY: Final = META + "logLevel"
 
 UNSUPPORTED_VERSION: Final = -32022
+REMEMBERED: Final = 256
+"""Modern hosts that the status tells of."""
 SHOWN: Final = 120
 """Characters of a host's name that are kept."""
 
@@ -52,7 +57,7 @@ FILTERS: Final[Mapping[str, str]] = {f"{family}ListChanged": family for family i
 class Relayed(NamedTuple):
     """How a relayed method names its target: the kind of list, and the member of ``params``."""
 
-    kind: str
+    kind: ListKind
     member: str
     unknown: str
 
@@ -76,17 +81,42 @@ class HostSession:
         fleet: The upstreams that it sees.
         level: Log level that it set; None before.
         running: Relayed requests in flight, by the host's id.
+        calls: Requests that it made.
+        last: When it made the last one (monotonic seconds).
+        connection: What its connection can carry.
     """
 
-    def __init__(self, host: Host, fleet: Fleet, built: Built, audience: Audience, *, push: bool) -> None:
+    def __init__(self, host: Host, fleet: Fleet, connection: Connection, audience: Audience) -> None:
         self.id = secrets.token_urlsafe(24)
         self.host = host
-        self.push = push
-        self.built = built
+        self.connection = connection
+        self.push = connection.push
+        self.built = fleet.promised(connection)
         self.audience = audience
         self.fleet = fleet
         self.level: str | None = None
         self.running: dict[Id, Call] = {}
+        self.calls = 0
+        self.last = time.monotonic()
+
+
+@dataclass(slots=True)
+class Seen:
+    """What is known of a modern host: requests of one credential under one name.
+
+    Attributes:
+        host: The host of the last request.
+        built: What it was promised.
+        calls: Requests that it made.
+        last: When it made the last one (monotonic seconds).
+        streams: Listens that are open.
+    """
+
+    host: Host
+    built: Built
+    calls: int = 0
+    last: float = 0.0
+    streams: int = 0
 
 
 class MiddleFront:
@@ -100,6 +130,7 @@ class MiddleFront:
         self._gateway = gateway
         self.sessions: set[HostSession] = set()
         self.listens: set[Audience] = set()
+        self._seen: dict[tuple[str, str, str], Seen] = {}
 
     # Who asks
 
@@ -131,9 +162,10 @@ class MiddleFront:
         )
         fleet = self._gateway.fleet(principal)
         await fleet.settled()
-        built = fleet.promised(self._connection(host, push=push))
+        connection = self._connection(host, push=push)
+        built = fleet.promised(connection)
         families = [family for family in FAMILIES if built.has(f"{family}.listChanged")]
-        session = HostSession(host, fleet, built, Audience(host, outbox, families), push=push)
+        session = HostSession(host, fleet, connection, Audience(host, outbox, families))
         host.session = session
         self.sessions.add(session)
         result = initialize_result(
@@ -149,13 +181,13 @@ class MiddleFront:
         meta = peek_meta(frame, VERSION_KEY, CAPABILITIES_KEY, INFO_KEY, LEVEL_KEY)
         if isinstance(meta, Bad):
             return meta
-        revision = meta.get(VERSION_KEY)
-        for key, value in ((VERSION_KEY, revision), (CAPABILITIES_KEY, meta.get(CAPABILITIES_KEY))):
-            if value is None:
-                return Bad(BAD_PARAMS, f"params: _meta: {key} is missing", frame.id, frame.kind)
+        revision, raw = meta.get(VERSION_KEY), meta.get(CAPABILITIES_KEY)
+        if revision is None or raw is None:
+            key = VERSION_KEY if revision is None else CAPABILITIES_KEY
+            return Bad(BAD_PARAMS, f"params: _meta: {key} is missing", frame.id, frame.kind)
         if revision not in register().eras[Era.MODERN]:
             return Bad(UNSUPPORTED_VERSION, f"Unsupported protocol version: {_printable(revision)}", frame.id)
-        declared = _declared(bytes(meta[CAPABILITIES_KEY]), revision)
+        declared = _declared(bytes(raw), revision)
         if isinstance(declared, Bad):
             return msgspec.structs.replace(declared, id=frame.id, kind=frame.kind)
         level = meta.get(LEVEL_KEY)
@@ -181,7 +213,7 @@ class MiddleFront:
             data = {"supported": [*reversed(register().eras[Era.MODERN])], "requested": requested}
         return Answer(fresh.error_line(bad.id, bad.code, bad.reason, data), bad.code)
 
-    def header_fault(self, frame: Frame, host: Host, headers_: Mapping[str, str]) -> Bad | None:
+    def header_fault(self, frame: Frame, host: Host, headers: Mapping[str, str]) -> Bad | None:
         """See `troth.gateway.model.Front`."""
         plan = None
         if frame.method == "tools/call":
@@ -192,7 +224,7 @@ class MiddleFront:
                 else None
             )
             plan = entry.plan if entry is not None else None
-        fault = headers.disagreement(frame, host.revision, headers_, plan)
+        fault = disagreement(frame, host.revision, headers, plan)
         return Bad(errors.HEADER_MISMATCH, fault, frame.id, frame.kind) if fault else None
 
     # Requests
@@ -200,8 +232,14 @@ class MiddleFront:
     async def answer(self, frame: Frame, host: Host, stream: Stream) -> Answer:
         """See `troth.gateway.model.Front`."""
         session = cast("HostSession | None", host.session)
-        fleet = session.fleet if session is not None else self._gateway.fleet(host.principal)
-        built = session.built if session is not None else fleet.promised(self._connection(host))
+        if session is not None:
+            fleet, built = session.fleet, session.built
+            session.calls += 1
+            session.last = time.monotonic()
+        else:
+            fleet = self._gateway.fleet(host.principal)
+            built = fleet.promised(self._connection(host))
+            self._see(host, built)
         served = also_served(built, frame.method)
         handler = _HANDLERS.get(frame.method)
         if served is not True or handler is None:
@@ -217,8 +255,8 @@ class MiddleFront:
             session.fleet.join(session.audience)
         elif frame.method == "notifications/cancelled":
             peeked = peek(frame, "requestId")
-            call = session.running.get(peeked["requestId"]) if isinstance(peeked, dict) and peeked else None
-            if call is not None:
+            request = None if isinstance(peeked, Bad) else peeked.get("requestId")
+            if request is not None and (call := session.running.get(request)) is not None:
                 call.withdraw("cancelled by the host")
 
     def close(self, session: Session) -> None:
@@ -230,6 +268,28 @@ class MiddleFront:
         ours.fleet.level(ours, None)
         ours.audience.ended.set()
         self._gateway.crew.spawn(ours.fleet.leave(ours.audience), "leave")
+
+    def stop(self) -> None:
+        """Ends every listen in the way of its era, and tells nobody of changes any more."""
+        for audience in (*self.listens, *(session.audience for session in self.sessions)):
+            audience.ended.set()
+
+    def seen(self) -> list[Seen]:
+        """The modern hosts of late."""
+        for seen in self._seen.values():
+            seen.streams = sum(audience.host.name == seen.host.name for audience in self.listens)
+        return list(self._seen.values())
+
+    def _see(self, host: Host, built: Built) -> None:
+        key = (host.principal.name, host.name, host.revision)
+        seen = self._seen.get(key)
+        if seen is None:
+            if len(self._seen) >= REMEMBERED:
+                del self._seen[min(self._seen, key=lambda known: self._seen[known].last)]
+            seen = self._seen[key] = Seen(host, built)
+        seen.host, seen.built = host, built
+        seen.calls += 1
+        seen.last = time.monotonic()
 
     def _connection(self, host: Host, *, push: bool = False) -> Connection:
         return Connection(
@@ -267,14 +327,14 @@ class MiddleFront:
         page = asked.fleet.catalogue.page(kind, asked.host.revision, size, cursor)
         if isinstance(page, Bad):
             return self.refusal(msgspec.structs.replace(page, id=asked.frame.id), asked.host.revision)
-        items, following = page
+        ttl, scope = asked.fleet.catalogue.ttl_and_scope(kind)
         if cursor is None:
             asked.fleet.serves(how.family, asked.host)
-        result: dict[str, object] = {how.member: msgspec.Raw(items)}
-        if following is not None:
-            result["nextCursor"] = following
+        result: dict[str, object] = {how.member: msgspec.Raw(page.items)}
+        if page.cursor is not None:
+            result["nextCursor"] = page.cursor
         if asked.host.era is Era.MODERN:
-            result |= {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+            result |= {"resultType": "complete", "ttlMs": ttl, "cacheScope": scope}
         return asked.result(result)
 
     async def relayed(self, asked: Asked) -> Answer:
@@ -409,7 +469,7 @@ class MiddleFront:
 
     # Relaying
 
-    async def _route(self, asked: Asked, kind: str, shown: str) -> Entry | None:
+    async def _route(self, asked: Asked, kind: ListKind, shown: str) -> Entry | None:
         """Who owns a name. Names of upstreams that have not started yet are waited for."""
         entry = asked.fleet.known.route(kind, shown)
         if entry is None and asked.fleet.waiting():
@@ -452,29 +512,17 @@ class MiddleFront:
         level = asked.session.level if asked.session is not None else host.level
         if asked.session is None and level is not None:
             asked.fleet.level(host.principal, level)
-        token = peek_meta(frame, "progressToken")
-        token = None if isinstance(token, Bad) else token.get("progressToken")
-        outgoing = replace(
-            relay.outgoing(frame, conversation.revision, params=params),
-            progress=token is not None,
-            level=level,
-            name=name,
-            headers=_mirrored(entry, frame, conversation),
-            timeout=owner.settings.call_timeout,
-        )
         called = Called(
-            id=_id(frame),
-            method=frame.method,
-            uri=entry.shown if entry.kind == "resources" else "",
+            frame=frame,
             host_revision=host.revision,
-            host_era=host.era,
             upstream=owner.name,
             upstream_revision=conversation.revision,
-            upstream_era=conversation.era,
             prefix=owner.prefix,
-            outgoing=outgoing,
-            token=token,
+            params=params,
+            name=name,
+            headers=_mirrored(entry, frame, conversation),
             level=level,
+            timeout=owner.settings.call_timeout,
             inline_links=not asked.built.has("resources"),
         )
         return Call(Exchange(called), conversation, asked.stream)
@@ -530,7 +578,7 @@ _HANDLERS: Final[Mapping[str, Callable[[MiddleFront, Asked], Awaitable[Answer]]]
 _EMPTY: Final = msgspec.Raw(b"{}")
 _REFERENCE: Final = ("type", "name", "uri")
 _FILTER: Final = (*FILTERS, "resourceSubscriptions")
-_REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
+_REFERENCES: Final[Mapping[str, tuple[ListKind, str]]] = {
     "ref/prompt": ("prompts", "name"),
     "ref/resource": ("templates", "uri"),
 }
@@ -540,7 +588,7 @@ _read_texts = msgspec.json.Decoder(list[str]).decode
 _read_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def _referred(reference: Mapping[str, Raw]) -> tuple[str, str, str]:
+def _referred(reference: Mapping[str, Raw]) -> tuple[ListKind, str, str]:
     """Kind of list, name and member of a reference."""
     kind, member = _REFERENCES[_read_text(reference["type"])]
     return kind, _read_text(reference[member]), member
@@ -563,7 +611,7 @@ def _mirrored(entry: Entry, frame: Frame, conversation: Conversation) -> Mapping
     if conversation.era is not Era.MODERN or entry.plan is None:
         return {}
     arguments = (frame.parts or {}).get("arguments", _EMPTY)
-    return headers.mirrored(entry.plan, arguments)
+    return mirrored(entry.plan, arguments)
 
 
 def _unknown(asked: Asked, how: Relayed, shown: str) -> Answer:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from troth.bridge import Frame
+    from troth.bridge.listed import Kind as ListKind
     from troth.gateway.crew import Crew
     from troth.gateway.limits import Limits
     from troth.gateway.model import Conversation, Upstream
@@ -38,12 +39,15 @@ class Listed(NamedTuple):
     family: str
 
 
-LISTS: Final[Mapping[str, Listed]] = {
-    "tools": Listed("tools/list", "tools", "tools"),
-    "prompts": Listed("prompts/list", "prompts", "prompts"),
-    "resources": Listed("resources/list", "resources", "resources"),
-    "templates": Listed("resources/templates/list", "resourceTemplates", "resources"),
-}
+LISTS = cast(
+    "Mapping[ListKind, Listed]",
+    {
+        "tools": Listed("tools/list", "tools", "tools"),
+        "prompts": Listed("prompts/list", "prompts", "prompts"),
+        "resources": Listed("resources/list", "resources", "resources"),
+        "templates": Listed("resources/templates/list", "resourceTemplates", "resources"),
+    },
+)
 """Kinds of lists."""
 
 COMPLETE: Final = "completion/complete"
@@ -61,6 +65,8 @@ SLOWEST: Final = 10.0
 """The longest pause between polls, as a multiple of the shortest."""
 
 _read_items = msgspec.json.Decoder(list[Any]).decode
+_read_number = msgspec.json.Decoder(int).decode
+_read_text = msgspec.json.Decoder(str).decode
 
 
 class Watcher(Protocol):
@@ -86,6 +92,7 @@ class Member:
 
     Attributes:
         lists: Kind -> its items; a kind that was never fetched is missing.
+        hints: Kind -> how long the list may be kept (milliseconds), and by whom (modern).
         notes: Kind -> what is wrong with its list, in words.
         settled: Set once the lists are known, or the first attempt has failed.
         remembered: Paths that it declared when it was last seen; None if it never was.
@@ -100,6 +107,7 @@ class Member:
         self.prefix = prefix
         self.upstream: Upstream = cast("Upstream", None)
         self.lists: dict[str, tuple[Item, ...]] = {}
+        self.hints: dict[str, tuple[int, str]] = {}
         self.notes: dict[str, str] = {}
         self.settled = anyio.Event()
         self.watchers: set[Watcher] = set()
@@ -111,7 +119,6 @@ class Member:
         self._limits = limits
         self._dirty: set[str] = set()
         self._fetching = False
-        self._ttl: float | None = None
         self._pause = 0.0
         self._poll: asyncio.TimerHandle | None = None
         self._grace: asyncio.TimerHandle | None = None
@@ -182,8 +189,8 @@ class Member:
             while self._dirty and (conversation := self.conversation) is not None:
                 kinds = [kind for kind in LISTS if kind in self._dirty]
                 self._dirty.clear()
-                self._ttl = None
                 for kind in kinds:
+                    self.hints.pop(kind, None)
                     await self._list(conversation, kind)
                 self.completes = await self._completes(conversation)
         except UnavailableError:
@@ -203,14 +210,14 @@ class Member:
         for watcher in tuple(self.watchers):
             watcher.listed(self)
 
-    async def _list(self, conversation: Conversation, kind: str) -> None:
+    async def _list(self, conversation: Conversation, kind: ListKind) -> None:
         how = LISTS[kind]
         if not conversation.capabilities.has(how.family):
             self.lists[kind] = ()
             self.notes.pop(kind, None)
             return
         try:
-            items, note = await self._pages(conversation, how)
+            items, note = await self._pages(conversation, kind, how)
         except UnavailableError as error:
             if self.conversation is not conversation:
                 raise
@@ -223,7 +230,7 @@ class Member:
         else:
             self.notes.pop(kind, None)
 
-    async def _pages(self, conversation: Conversation, how: Listed) -> tuple[list[Item], str]:
+    async def _pages(self, conversation: Conversation, kind: str, how: Listed) -> tuple[list[Item], str]:
         """All pages of a list, and what is wrong with it."""
         items: list[Item] = []
         cursors: set[str] = set()
@@ -233,7 +240,7 @@ class Member:
             frame = await conversation.ask(asked)
             page, problem = _items(frame, how.member)
             items += page
-            self._hint(frame)
+            self._hint(kind, frame)
             if len(items) > self._limits.listed:
                 return items[: self._limits.listed], f"more than {self._limits.listed} items; the rest is left out"
             peeked = peek(frame, "nextCursor")
@@ -264,22 +271,24 @@ class Member:
             return True
         return False
 
-    def _hint(self, frame: Frame) -> None:
-        """Takes how long the list may be kept, in milliseconds (modern)."""
-        raw = (frame.parts or {}).get("ttlMs")
+    def _hint(self, kind: str, frame: Frame) -> None:
+        """Takes how long the list may be kept, and by whom (modern)."""
+        parts = frame.parts or {}
         try:
-            value = None if raw is None else msgspec.json.decode(raw)
+            ttl = _read_number(parts.get("ttlMs", b"0"))
+            scope = _read_text(parts.get("cacheScope", b'"private"'))
         except msgspec.DecodeError:
             return
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            seconds = min(value / 1000, self._limits.poll_most)
-            self._ttl = seconds if self._ttl is None else min(self._ttl, seconds)
+        ttl = max(0, min(ttl, int(self._limits.poll_most * 1000)))
+        old = self.hints.get(kind, (ttl, scope))
+        self.hints[kind] = (min(old[0], ttl), scope if old[1] == scope else "private")
 
     def _schedule(self, *, same: bool) -> None:
         """Plans the next look at lists that could not be read, or whose changes the upstream does not announce."""
         self._cancel(self._poll)
         silent = [*LISTS] if self.notes else self._silent()
-        wish = self._limits.poll_least if self.notes else self.settings.poll or self._ttl
+        ttls = [self.hints[kind][0] / 1000 for kind in silent if self.hints.get(kind, (0, ""))[0]]
+        wish = self._limits.poll_least if self.notes else self.settings.poll or min(ttls, default=None)
         if not silent or wish is None:
             return
         least = max(wish, self._limits.poll_least)
