@@ -123,6 +123,11 @@ def members_of(raw: Raw | None) -> Mapping[str, Raw]:
         return {}
 
 
+def items_of(raw: Raw) -> list[Raw]:
+    """The items of an array."""
+    return _read_list(raw)
+
+
 def _kind(members: Mapping[str, Raw], definition: str) -> str | None:
     """What an object is; None for content of a kind that nobody knows."""
     if definition == "ContentBlock":
