@@ -29,7 +29,8 @@ class Problem:
 
     Attributes:
         words: What went wrong, fit to print.
-        status: HTTP status, unless it is a success; None where none came, or the answer broke off.
+        status: HTTP status, unless it is a success; None where none came, or the answer broke off. 404 on the way to
+            resume an answer is told too: the session is gone.
         sent: False if the request surely never reached the server, so that it may be sent anew.
         frame: The body of an answer with an error status, if it may be a JSON-RPC message; for the user to `read`.
         retry_after: Seconds that the server asks to wait (429, 503); None if it does not say.
@@ -61,15 +62,15 @@ class Receiver(Protocol):
         ...
 
     def ended(self, key: Id | None, problem: Problem | None) -> None:
-        """Nothing more will come for a request. HTTP only: on stdio requests have no end of their own.
+        """Nothing more will come for a request.
 
-        Called once for every key that was sent, last, unless it was aborted or the link is closed or dead.
+        Over Streamable HTTP called once for every key that was sent, last, unless it was aborted or the link is closed.
+        Over HTTP+SSE only for a request that was refused, since responses come on the one stream; on stdio never.
 
         Args:
             key: The request. None for the stream that `Link.listen` opened: it is over and not opened again.
-            problem: Why there is no response; None if the answer ended in order. A server that ends its answer in order
-                without a response to the request has lost it: only the user can see that. On the stream of `listen`
-                status 405 means that the server offers none, and 404 that the session is gone.
+            problem: Why there is no response; None if `receive` took one. On the stream of `listen` status 405 means
+                that the server offers none, and 404 that the session is gone.
         """
         ...
 
@@ -105,10 +106,17 @@ class Link(Protocol):
         resume: Whether a broken stream of a request is resumed with ``Last-Event-ID`` (Streamable HTTP of the legacy
             revisions). Set by the user when it knows the revision; False until then. Source: rule of
             2025-03-26/basic/transports, "Resumability and Redelivery".
+        pid: Number of the process; None over HTTP.
+        why: Why the link is dead; empty while it lives.
     """
 
     transport: str
     resume: bool
+    why: str
+
+    @property
+    def pid(self) -> int | None:  # noqa: D102 - above
+        ...
 
     def send(self, key: Id | None, line: bytes, headers: Mapping[str, str] = NO_HEADERS) -> None:
         """Sends one frame; never waits. On a dead or closed link it does nothing.
@@ -151,11 +159,6 @@ class Link(Protocol):
         Args:
             headers: Those of the session that ends with it, by DELETE; None for none.
         """
-        ...
-
-    @property
-    def why(self) -> str:
-        """Why the link is dead; empty while it lives."""
         ...
 
     @property
