@@ -3,14 +3,18 @@
 from troth.gateway.hosts.access import ANONYMOUS, Access, new_token
 from troth.gateway.hosts.http import HttpHosts, application
 from troth.gateway.hosts.serve import HttpServer, ListenError, serve_http
+from troth.gateway.hosts.stdio import STDIO, StdioHost, serve_stdio
 
 __all__ = [
     "ANONYMOUS",
+    "STDIO",
     "Access",
     "HttpHosts",
     "HttpServer",
     "ListenError",
+    "StdioHost",
     "application",
     "new_token",
     "serve_http",
+    "serve_stdio",
 ]

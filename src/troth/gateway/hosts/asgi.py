@@ -1,4 +1,4 @@
-"""The little of ASGI 3 that is used here: types, heads, and answers of one piece.
+"""The little of ASGI 3 that is used here: types, a request with its principal, and answers of one piece.
 
 Source: ASGI specification 3.0, HTTP connection scope.
 """
@@ -6,10 +6,16 @@ Source: ASGI specification 3.0, HTTP connection scope.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from troth.bridge import Id, written
+from troth.bridge.fresh import error_line
+
+if TYPE_CHECKING:
+    from troth.bridge import Id
+    from troth.gateway.crew import Crew
+    from troth.gateway.hosts.head import Head
+    from troth.gateway.model import Principal
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -36,6 +42,40 @@ NO_SESSION: Final = -32001
 """Code of the error for a session that is not there; official SDKs use the same."""
 
 
+@dataclass(slots=True, eq=False)
+class Visit:
+    """One request whose head was judged.
+
+    Attributes:
+        head: Its head.
+        principal: Who sends it.
+        scope: Of ASGI.
+        receive: Of ASGI.
+        send: Of ASGI.
+    """
+
+    head: Head
+    principal: Principal
+    scope: Scope
+    receive: Receive
+    send: Send
+
+    def abort(self) -> None:
+        """Drops the connection, if the server lets us."""
+        abort = self.scope.get("extensions", {}).get(ABORT)
+        if abort is not None:
+            abort()
+
+    def look_out(self, crew: Crew, gone: Callable[[], None]) -> None:
+        """Calls `gone` when the connection is, or when the response is complete: the server says the same for both."""
+        crew.spawn(self._gone(gone), "host look-out")
+
+    async def _gone(self, gone: Callable[[], None]) -> None:
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+        gone()
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """Why a request is not handled.
@@ -49,39 +89,19 @@ class Refused:
 
     status: int
     line: bytes
-    headers: tuple[Header, ...] = field(default=())
+    headers: tuple[Header, ...] = ()
     close: bool = False
-
-
-def error_line(code: int, message: str, identity: Id | None = None, data: object = None) -> bytes:
-    """A JSON-RPC error as one line.
-
-    Args:
-        code: Its code.
-        message: What was wrong and what to do.
-        identity: Id of the request; None where it is not known.
-        data: Member `data`; None for none.
-    """
-    error: dict[str, object] = {"code": code, "message": message}
-    if data is not None:
-        error["data"] = data
-    return written({"jsonrpc": "2.0", "id": identity, "error": error})
 
 
 def over(limit: str, words: str, status: int, identity: Id | None = None) -> Refused:
     """The refusal for a limit that is reached, with its name."""
-    return Refused(status, error_line(LIMIT_REACHED, f"{words} (limit: {limit})", identity, {"limit": limit}))
+    return Refused(status, error_line(identity, LIMIT_REACHED, f"{words} (limit: {limit})", {"limit": limit}))
 
 
 async def respond(send: Send, status: int, body: bytes = b"", headers: Iterable[Header] = (JSON,)) -> None:
     """Answers in one piece."""
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [*headers, (b"content-length", b"%d" % len(body))] if status != 204 else list(headers),
-        }
-    )
+    length = () if status == 204 else ((b"content-length", b"%d" % len(body)),)
+    await send({"type": "http.response.start", "status": status, "headers": (*headers, *length)})
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final
 from troth.bridge import one_line
 from troth.gateway.hosts.asgi import STREAM_HEAD
 from troth.gateway.hosts.waiting import Waiting
-from troth.gateway.model import Sort
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from troth.gateway.hosts.asgi import Send
     from troth.gateway.limits import Limits
+    from troth.gateway.model import Sort
 
 CHUNK: Final = 64 * 1024
 """Bytes that are handed to the server at once, so that what it buffers stays small."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from troth.bridge import NOT_A_MESSAGE
-from troth.gateway.hosts.asgi import Refused, error_line, respond
+from troth.bridge.fresh import error_line
+from troth.gateway.hosts.asgi import Refused, respond
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,9 +94,9 @@ class Head:
         return {name.decode("latin-1"): value.decode("latin-1") for name, value in self.headers.items()}
 
     @property
-    def takes_events(self) -> bool:
-        """Whether an event stream is accepted."""
-        return accepted(self.headers.get(b"accept"))[1]
+    def accepts(self) -> tuple[bool, bool]:
+        """Whether JSON, and whether an event stream is accepted."""
+        return _accepted(self.headers.get(b"accept"))
 
 
 def head_of(scope: Scope, limits: Limits) -> Head | Refused:
@@ -108,14 +109,16 @@ def head_of(scope: Scope, limits: Limits) -> Head | Refused:
     raw: list[Header] = scope["headers"]
     headers = dict(raw)
     if len(raw) > MOST or sum(map(len, headers.values())) > limits.headers:
-        return Refused(431, error_line(NOT_A_MESSAGE, "headers: too many or too long (limit: headers)"), close=True)
+        return Refused(
+            431, error_line(None, NOT_A_MESSAGE, "headers: too many or too long (limit: headers)"), close=True
+        )
     if max(map(len, headers.values()), default=0) > limits.header:
-        return Refused(431, error_line(NOT_A_MESSAGE, "headers: one is too long (limit: header)"), close=True)
+        return Refused(431, error_line(None, NOT_A_MESSAGE, "headers: one is too long (limit: header)"), close=True)
     if len(headers) < len(raw):
         names = [name for name, _ in raw]
         if double := sorted(name for name in _SINGLE if names.count(name) > 1):
             return Refused(
-                400, error_line(NOT_A_MESSAGE, f"headers: {double[0].decode()} stands there twice"), close=True
+                400, error_line(None, NOT_A_MESSAGE, f"headers: {double[0].decode()} stands there twice"), close=True
             )
         headers[b"accept"] = b", ".join(value for name, value in raw if name == b"accept")
     return Head(scope["method"], headers)
@@ -124,7 +127,7 @@ def head_of(scope: Scope, limits: Limits) -> Head | Refused:
 _ACCEPTED: dict[bytes, tuple[bool, bool]] = {}
 
 
-def accepted(value: bytes | None) -> tuple[bool, bool]:
+def _accepted(value: bytes | None) -> tuple[bool, bool]:
     """Whether JSON, and whether an event stream is accepted. An absent or empty header accepts both."""
     if not value:
         return True, True

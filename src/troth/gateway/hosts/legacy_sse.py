@@ -9,27 +9,30 @@ Source: 2024-11-05, transports, HTTP with SSE.
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
-from troth.bridge import NOT_A_MESSAGE, Bad, Batch, Frame, FrameLimits, Kind, read_batch, written
-from troth.gateway.hosts.asgi import ABORT, NO_SESSION, STREAM_HEAD, Refused, error_line, over, refuse
+from troth.bridge import NOT_A_MESSAGE, Bad, Batch, Frame, FrameLimits, Kind, read_batch
+from troth.bridge.fresh import error_line, result_line
+from troth.gateway.hosts.asgi import NO_SESSION, STREAM_HEAD, Refused, over, refuse
+from troth.gateway.hosts.counts import released
+from troth.gateway.hosts.era import INITIALIZE, PLAIN, WIRES
 from troth.gateway.hosts.events import Channel
-from troth.gateway.hosts.sessions import ID_BYTES, PLAIN, WIRES, Outbox
+from troth.gateway.hosts.post import Post
+from troth.gateway.hosts.sessions import ID_BYTES
 
 if TYPE_CHECKING:
-    from troth.bridge import Id
-    from troth.gateway.hosts.asgi import Receive, Scope, Send
-    from troth.gateway.hosts.head import Head
-    from troth.gateway.hosts.http import HttpHosts
-    from troth.gateway.hosts.post import Post
-    from troth.gateway.model import Principal, Session, Sort
+    from troth.gateway.crew import Crew
+    from troth.gateway.hosts.asgi import Visit
+    from troth.gateway.hosts.counts import Counts
+    from troth.gateway.limits import Limits
+    from troth.gateway.model import Front, Principal, Session, Sort
 
-PARAMETER = "session_id"
+PARAMETER: Final = "session_id"
 
 
 class Line:
-    """One host on one stream; the `Stream` of each of its requests.
+    """One host on one stream; the `Stream` of its session and of each of its requests.
 
     Attributes:
         principal: Whose it is.
@@ -40,9 +43,9 @@ class Line:
 
     __slots__ = ("channel", "opening", "principal", "session")
 
-    def __init__(self, principal: Principal, outbox: Outbox) -> None:
+    def __init__(self, principal: Principal, channel: Channel) -> None:
         self.principal = principal
-        self.channel: Channel = outbox.channel
+        self.channel = channel
         self.session: Session | None = None
         self.opening = False
 
@@ -56,59 +59,63 @@ class LegacySse:
     """The two addresses of the old transport.
 
     Args:
-        hosts: The application that they are part of.
+        front: Answers.
+        counts: What is open.
+        limits: Bounds.
+        crew: Owns the tasks of requests.
     """
 
-    def __init__(self, hosts: HttpHosts) -> None:
-        self._hosts = hosts
+    def __init__(self, front: Front, counts: Counts, limits: Limits, crew: Crew) -> None:
+        self._front = front
+        self._counts = counts
+        self._limits = limits
+        self._crew = crew
         self._lines: dict[str, Line] = {}
-        self._frames = FrameLimits(bytes=hosts.limits.body)
+        self._frames = FrameLimits(bytes=limits.body)
 
-    async def stream(self, head: Head, principal: Principal, scope: Scope, receive: Receive, send: Send) -> None:
+    async def stream(self, visit: Visit) -> None:
         """GET: opens the stream, and with it the session."""
-        hosts = self._hosts
-        if not head.takes_events:
-            return await refuse(send, Refused(406, error_line(NOT_A_MESSAGE, "Accept: text/event-stream belongs here")))
-        if refused := self._full(principal):
-            return await refuse(send, refused)
-        outbox = Outbox(hosts.limits)
-        outbox.opened = True
-        line = Line(principal, outbox)
+        if refused := self._refused_stream(visit):
+            await refuse(visit.send, refused)
+            return
+        channel = Channel(self._limits)
+        line = Line(visit.principal, channel)
         identity = secrets.token_urlsafe(ID_BYTES)
         self._lines[identity] = line
-        with hosts.streaming(principal):
-            try:
-                line.channel.take_over(line, scope.get("extensions", {}).get(ABORT))
-                hosts.look_out(receive, lambda: line.channel.leave(line))
-                await send(STREAM_HEAD)
-                address = f"{scope.get('root_path', '')}/messages?{PARAMETER}={identity}"
+        try:
+            with self._counts.streaming(visit.principal):
+                channel.take_over(line, visit.abort)
+                visit.look_out(self._crew, lambda: channel.leave(line))
+                await visit.send(STREAM_HEAD)
+                address = f"{visit.scope.get('root_path', '')}/messages?{PARAMETER}={identity}"
                 opening = b"event: endpoint\ndata: %s\n\n" % address.encode()
-                await send({"type": "http.response.body", "body": opening, "more_body": True})
-                await line.channel.carry(line, send, head=False)
-            finally:
-                del self._lines[identity]
-                line.channel.ended = True
-                if line.session is not None:
-                    hosts.front.close(line.session)
+                await visit.send({"type": "http.response.body", "body": opening, "more_body": True})
+                await channel.carry(line, visit.send, head=False)
+        finally:
+            del self._lines[identity]
+            channel.end()
+            if line.session is not None:
+                self._front.close(line.session)
 
-    async def message(self, head: Head, principal: Principal, query: bytes, post: Post) -> None:
+    async def message(self, visit: Visit) -> None:
         """POST: takes a message; what it leads to goes on the stream."""
-        refused = post.accept(head, answer=False)
-        if refused is not None:
-            return await post.refuse(refused)
-        line = self._lines.get((parse_qs(query.decode("latin-1")).get(PARAMETER) or [""])[0])
-        if line is None or line.principal.name != principal.name:
+        post = Post(visit, self._limits, self._crew)
+        query = parse_qs(visit.scope["query_string"].decode("latin-1"))
+        line = self._lines.get((query.get(PARAMETER) or [""])[0])
+        refused = post.accept(answered=False)
+        if refused is None and (line is None or line.principal.name != visit.principal.name):
             words = f"{PARAMETER}: no such session; open a stream first, and send to the address of its first event"
-            return await post.refuse(Refused(404, error_line(NO_SESSION, words)))
+            refused = Refused(404, error_line(None, NO_SESSION, words), close=visit.head.long)
+        if refused is not None or line is None:
+            assert refused is not None  # noqa: S101 - one of the two is
+            await post.refuse(refused)
+            return
         body = await post.body()
-        if isinstance(body, int):
-            return await post.refuse(self._hosts.body_refused(body))
-        wire = PLAIN if line.session is None else WIRES.get(line.session.host.revision, PLAIN)
-        found = read_batch(body, self._frames, allowed=wire.batches)
-        items = found.items if isinstance(found, Batch) else (found,)
-        if len(items) == 1 and isinstance(found, Bad) and found.id is None:
-            return await post.refuse(Refused(400, error_line(found.code, found.reason)))
-        for item in items:
+        found = body if isinstance(body, Refused) else self._read(body, line)
+        if isinstance(found, Refused):
+            await post.refuse(found)
+            return
+        for item in found:
             self._take(item, line)
         await post.finish(b"")
 
@@ -117,64 +124,72 @@ class LegacySse:
         for line in self._lines.values():
             line.channel.end()
 
-    def _full(self, principal: Principal) -> Refused | None:
-        hosts = self._hosts
-        if len(self._lines) >= hosts.limits.sessions:
+    def _refused_stream(self, visit: Visit) -> Refused | None:
+        if not visit.head.accepts[1]:
+            return Refused(406, error_line(None, NOT_A_MESSAGE, "Accept: text/event-stream belongs here"))
+        if len(self._lines) >= self._limits.sessions:
             return over("sessions", "too many sessions", 503)
-        return hosts.too_many(hosts.streams, principal.name, None)
+        return self._counts.full_streams(visit.principal)
+
+    def _read(self, body: bytes, line: Line) -> tuple[Frame | Bad, ...] | Refused:
+        wire = PLAIN if line.session is None else WIRES.get(line.session.host.revision, PLAIN)
+        found = read_batch(body, self._frames, allowed=wire.batches)
+        if isinstance(found, Batch):
+            return found.items
+        if isinstance(found, Bad) and found.id is None:
+            return Refused(400, error_line(None, found.code, found.reason))
+        return (found,)
 
     def _take(self, item: Frame | Bad, line: Line) -> None:
         """Starts what a message asks for."""
         if isinstance(item, Bad):
             if item.kind in (Kind.REQUEST, None):
-                line.channel.put_other(self._hosts.front.refusal(item, None).line)
-            return
-        if item.kind is not Kind.REQUEST:
+                line.channel.put_other(self._front.refusal(item, None).line)
+        elif item.kind is not Kind.REQUEST:
             if line.session is not None:
-                self._hosts.front.notify(item, line.session.host)
-            return
-        refused = self._refused(item, line)
-        if refused:
+                self._front.notify(item, line.session.host)
+        elif refused := self._refused(item, line):
             line.channel.put_other(refused)
-            return
-        line.opening = line.opening or item.method == "initialize"
-        self._hosts.running[line.principal.name] += 1
-        self._hosts.crew.spawn(self._answer(item, line), "host sse request")
+        else:
+            line.opening = line.opening or item.method == INITIALIZE
+            self._counts.running[line.principal.name] += 1
+            self._crew.spawn(self._request(item, line), "host sse request")
 
     def _refused(self, frame: Frame, line: Line) -> bytes:
         """The error for a request that is out of turn or too much; empty for none."""
-        too_many = self._hosts.too_many(self._hosts.running, line.principal.name, frame.id)
-        if too_many is not None:
+        if too_many := self._counts.full(line.principal, frame.id):
             return too_many.line
-        if frame.method == "initialize":
+        if frame.method == INITIALIZE:
             again = line.opening or line.session is not None
-            return error_line(NOT_A_MESSAGE, "initialize was sent already", frame.id) if again else b""
+            return error_line(frame.id, NOT_A_MESSAGE, "initialize was sent already") if again else b""
         if line.session is None and frame.method != "ping":
-            return error_line(NOT_A_MESSAGE, "no session: send initialize first", frame.id)
+            return error_line(frame.id, NOT_A_MESSAGE, "no session: send initialize first")
         return b""
 
-    async def _answer(self, frame: Frame, line: Line) -> None:
-        front = self._hosts.front
+    async def _request(self, frame: Frame, line: Line) -> None:
         try:
-            if frame.method == "initialize":
-                session, answer = await front.initialize(frame, line.principal, line, push=True, transport="sse")
-                line.opening = False
-                if session is not None:
-                    session.id = secrets.token_urlsafe(ID_BYTES)
-                    line.session = session
-                    if line.channel.ended:
-                        front.close(session)
-                text = answer.line
-            elif line.session is None:
-                text = _pong(frame.id)
-            else:
-                text = (await front.answer(frame, line.session.host, line)).line
+            text = await self._answer(frame, line)
             await line.channel.room()
             if text and not line.channel.ended:
                 line.channel.put_other(text)
         finally:
-            self._hosts.released(self._hosts.running, line.principal.name)
+            released(self._counts.running, line.principal)
 
+    async def _answer(self, frame: Frame, line: Line) -> bytes:
+        if frame.method == INITIALIZE:
+            return await self._initialize(frame, line)
+        if line.session is not None:
+            return (await self._front.answer(frame, line.session.host, line)).line
+        return b"" if frame.id is None else result_line(frame.id, {})
 
-def _pong(identity: Id | None) -> bytes:
-    return written({"jsonrpc": "2.0", "id": identity, "result": {}})
+    async def _initialize(self, frame: Frame, line: Line) -> bytes:
+        try:
+            session, answer = await self._front.initialize(frame, line.principal, line, push=True, transport="sse")
+        finally:
+            line.opening = False
+        if session is not None:
+            session.id = secrets.token_urlsafe(ID_BYTES)
+            line.session = session
+            if line.channel.ended:
+                self._front.close(session)
+        return answer.line

@@ -4,8 +4,8 @@ A final message that comes first becomes JSON. Anything else first, or a long si
 final message ends it. One timer serves a request: it looks for slow bodies, starts the look-out for hosts that go away,
 and breaks the silence. Tasks exist only for requests that take long or stream.
 
-Source: Streamable HTTP, sending messages (the answer is JSON or an event stream); cancellation (a modern host cancels by
-closing the connection, a legacy one does not).
+Source: Streamable HTTP, sending messages (the answer is JSON or an event stream); cancellation (a modern host cancels
+by closing the connection, a legacy one does not).
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ import asyncio
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from troth.bridge import NOT_A_MESSAGE
-from troth.gateway.hosts.asgi import ABORT, JSON, STREAM_HEAD, Refused, error_line, refuse, respond
+from troth.bridge import NOT_A_MESSAGE, NOT_JSON
+from troth.bridge.fresh import error_line
+from troth.gateway.hosts.asgi import JSON, STREAM_HEAD, Refused, refuse, respond
 from troth.gateway.hosts.events import Channel
-from troth.gateway.hosts.head import accepted
 from troth.gateway.model import Sort
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
     from typing import Any
 
     from troth.gateway.crew import Crew
-    from troth.gateway.hosts.asgi import Header, Receive, Scope, Send
-    from troth.gateway.hosts.head import Head
+    from troth.gateway.hosts.asgi import Header, Visit
     from troth.gateway.hosts.sessions import Kept
     from troth.gateway.limits import Limits
 
@@ -49,9 +48,7 @@ class Post:
     """One POST from its body to its last byte; also the `Stream` of its request.
 
     Args:
-        scope: Of ASGI.
-        receive: Of ASGI.
-        send: Of ASGI.
+        visit: The request.
         limits: Bounds.
         crew: Owns the tasks of slow requests.
     """
@@ -63,9 +60,6 @@ class Post:
         "_limits",
         "_loop",
         "_pump",
-        "_receive",
-        "_scope",
-        "_send",
         "_task",
         "_watched",
         "channel",
@@ -76,12 +70,11 @@ class Post:
         "kept",
         "phase",
         "slow",
+        "visit",
     )
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, limits: Limits, crew: Crew) -> None:
-        self._scope = scope
-        self._receive = receive
-        self._send = send
+    def __init__(self, visit: Visit, limits: Limits, crew: Crew) -> None:
+        self.visit = visit
         self._limits = limits
         self._crew = crew
         self._loop = asyncio.get_running_loop()
@@ -98,35 +91,25 @@ class Post:
         self.final: list[bytes] = []
         self._handle = self._loop.call_later(limits.watch, self._due)
 
-    def accept(self, head: Head, *, answer: bool = True) -> Refused | None:
-        """Whether the body may come, by what the head says of it, and of the answer.
+    def accept(self, *, answered: bool = True) -> Refused | None:
+        """Why the body may not come, by what the head says of it and of the answer.
 
         Args:
-            head: The head.
-            answer: Whether the answer to the message is the answer to this POST.
+            answered: Whether the answer to the message is the answer to this POST.
         """
-        kind = head.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if kind != b"application/json":
-            return Refused(
-                415, error_line(NOT_A_MESSAGE, "Content-Type: application/json belongs here"), close=head.long
-            )
-        if head.headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
-            return Refused(415, error_line(NOT_A_MESSAGE, "Content-Encoding: send the body as it is"), close=head.long)
-        length = head.headers.get(b"content-length", b"0")
-        if len(length) > 12 or (length.isdigit() and int(length) > self._limits.body):
-            return too_large(self._limits)
-        self.json, self.events = accepted(head.headers.get(b"accept"))
-        if answer and not self.json and not self.events:
-            words = "Accept: application/json or text/event-stream belongs here, best both"
-            return Refused(406, error_line(NOT_A_MESSAGE, words), close=head.long)
-        return None
+        head = self.visit.head
+        status, words = _unfit(head.headers, self._limits)
+        self.json, self.events = head.accepts
+        if not status and answered and not self.json and not self.events:
+            status, words = 406, "Accept: application/json or text/event-stream belongs here, best both"
+        return Refused(status, error_line(None, NOT_A_MESSAGE, words), close=head.long) if status else None
 
     async def refuse(self, refused: Refused) -> None:
         """Ends the response with a refusal."""
         self.phase = Phase.ENDED
         self._handle.cancel()
         if refused.status != GONE:
-            await refuse(self._send, refused)
+            await refuse(self.visit.send, refused)
 
     def one_piece(self) -> None:
         """The answer is not opened as a stream before it is known, since its head depends on it (a new session)."""
@@ -138,30 +121,31 @@ class Post:
             self.channel.end()
         self._cancel()
 
-    async def body(self) -> bytes | int:
-        """The body; or the status of the refusal: 413 too large, 408 too slow, 499 gone."""
+    async def body(self) -> bytes | Refused:
+        """The body, unless it is too large, too slow or never ends."""
         pieces: list[bytes] = []
         size = 0
         try:
             while True:
-                message = await self._receive()
+                message = await self.visit.receive()
                 if message["type"] == "http.disconnect":
-                    return GONE
+                    return Refused(GONE, b"")
                 piece: bytes = message.get("body", b"")
                 size += len(piece)
                 if size > self._limits.body:
-                    return 413
+                    return Refused(413, error_line(None, NOT_A_MESSAGE, _too_large(self._limits)), close=True)
+                pieces.append(piece)
                 if not message.get("more_body", False):
                     break
-                pieces.append(piece)
         except asyncio.CancelledError:
             if not self._interrupted():
                 raise
-            return 408
+            words = f"the body did not come within {self._limits.request:g} s (limit: request)"
+            return Refused(408, error_line(None, NOT_JSON, words), close=True)
         if self.slow:
             self.slow = False
             self._later(self._limits.watch)
-        return b"".join((*pieces, piece)) if pieces else piece
+        return piece if len(pieces) == 1 else b"".join(pieces)
 
     async def run(self, work: Coroutine[Any, Any, _T], *, cancels: bool) -> _T | None:
         """Runs what answers, while the host is there.
@@ -202,12 +186,12 @@ class Post:
             self._handle.cancel()
             kept = self.kept
             channel = self.channel = Channel(self._limits) if kept is None else kept.channel(self._limits)
-            channel.take_over(self, self._abort)
+            channel.take_over(self, self.visit.abort)
             for change in kept.outbox.pending() if kept is not None else ():
                 channel.put(change, Sort.CHANGE)
             for line in self.final:
                 channel.put(line, Sort.OTHER)
-            self._pump = self._crew.spawn(channel.carry(self, self._send), "host stream")
+            self._pump = self._crew.spawn(channel.carry(self, self.visit.send), "host stream")
             self._watch()
         return self.channel
 
@@ -239,9 +223,9 @@ class Post:
         elif self.gone:
             return
         elif not line:
-            await respond(self._send, 202, b"", headers)
+            await respond(self.visit.send, 202, b"", headers)
         elif self.json:
-            await respond(self._send, status, line, (JSON, *headers))
+            await respond(self.visit.send, status, line, (JSON, *headers))
         else:
             await self._event(line, headers)
 
@@ -254,10 +238,10 @@ class Post:
     async def _event(self, line: bytes, headers: tuple[Header, ...]) -> None:
         """The answer as the one event of a stream, for hosts that take nothing else."""
         channel = self.channel = Channel(self._limits)
-        channel.take_over(self, self._abort)
+        channel.take_over(self, self.visit.abort)
         channel.last(line)
-        await self._send({**STREAM_HEAD, "headers": [*STREAM_HEAD["headers"], *headers]})
-        await channel.carry(self, self._send, head=False)
+        await self.visit.send({**STREAM_HEAD, "headers": [*STREAM_HEAD["headers"], *headers]})
+        await channel.carry(self, self.visit.send, head=False)
 
     def _due(self) -> None:
         """The timer ran out."""
@@ -280,12 +264,10 @@ class Post:
     def _watch(self) -> None:
         if not self._watched:
             self._watched = True
-            self._crew.spawn(self._watching(), "host look-out")
+            self.visit.look_out(self._crew, self._left)
 
-    async def _watching(self) -> None:
-        """Waits until the connection is gone; the server says the same when the response is complete."""
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
+    def _left(self) -> None:
+        """The connection is gone, or the response complete."""
         if self.channel is not None:
             self.channel.leave(self)
         if self.phase is Phase.ENDED:
@@ -305,13 +287,19 @@ class Post:
             return self._task.uncancel() == 0
         return False
 
-    def _abort(self) -> None:
-        abort = self._scope.get("extensions", {}).get(ABORT)
-        if abort is not None:
-            abort()
+
+def _unfit(headers: Mapping[bytes, bytes], limits: Limits) -> tuple[int, str]:
+    """Status and words for a body that is not taken; 0 for one that is."""
+    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if kind != b"application/json":
+        return 415, "Content-Type: application/json belongs here"
+    if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+        return 415, "Content-Encoding: send the body as it is"
+    length = headers.get(b"content-length", b"0")
+    if len(length) > 12 or (length.isdigit() and int(length) > limits.body):
+        return 413, _too_large(limits)
+    return 0, ""
 
 
-def too_large(limits: Limits) -> Refused:
-    """The refusal of a body that is too large."""
-    line = error_line(NOT_A_MESSAGE, f"a body of more than {limits.body} bytes (limit: body)")
-    return Refused(413, line, close=True)
+def _too_large(limits: Limits) -> str:
+    return f"a body of more than {limits.body} bytes (limit: body)"

@@ -1,7 +1,7 @@
 """The HTTP server: uvicorn's protocol on our own loop, with the bounds that it leaves to others.
 
-uvicorn's `Server` is not used: it takes over signals, ticks ten times a second and ends when it wants. Its protocol does
-not bound the head of a request, nor the time for it, nor readers that stand still; here it does.
+uvicorn's `Server` is not used: it takes over signals, ticks ten times a second and ends when it wants. Its protocol
+does not bound the head of a request, nor the time for it, nor readers that stand still; here it does.
 
 Source: RFC 9112, 3 (bounds of request line and headers), 9.3 (persistent connections).
 """
@@ -19,7 +19,8 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from troth.gateway.hosts.asgi import ABORT, LIMIT_REACHED, error_line
+from troth.bridge.fresh import error_line
+from troth.gateway.hosts.asgi import ABORT, LIMIT_REACHED
 
 if TYPE_CHECKING:
     from troth.gateway.crew import Crew
@@ -48,18 +49,18 @@ class _State(ServerState):
         self._date: list[tuple[bytes, bytes]] = []
         super().__init__()
 
-    @property
-    def default_headers(self) -> list[tuple[bytes, bytes]]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Headers of every response."""
+    def _get(self) -> list[tuple[bytes, bytes]]:
         now = int(time.time())
         if now != self._second:
             self._second = now
             self._date = [(b"date", formatdate(now, usegmt=True).encode())]
         return self._date
 
-    @default_headers.setter
-    def default_headers(self, value: list[tuple[bytes, bytes]]) -> None:
-        """Takes nothing: uvicorn sets an empty list."""
+    def _set(self, value: list[tuple[bytes, bytes]]) -> None:
+        """Takes nothing: uvicorn starts with an empty list."""
+
+    default_headers = property(_get, _set)  # pyright: ignore[reportAssignmentType]
+    """Headers of every response."""
 
 
 class _Connection(HttpToolsProtocol):
@@ -113,7 +114,7 @@ class _Connection(HttpToolsProtocol):
     def _refuse(self, status: bytes, words: str) -> None:
         if self.transport.is_closing():
             return
-        line = error_line(LIMIT_REACHED, words)
+        line = error_line(None, LIMIT_REACHED, words)
         self.transport.write(
             b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
             % (status, len(line), line)
@@ -158,16 +159,21 @@ class HttpServer:
         await self._ended(LAST)
         for connection in tuple(self._state.connections):
             connection.shutdown()
-        deadline = time.monotonic() + LAST
-        while self._state.connections and time.monotonic() < deadline:
-            await asyncio.sleep(0.005)
+        await self._flushed(LAST)
         for connection in tuple(self._state.connections):
-            cast("asyncio.Transport", connection.transport).abort()
+            connection.transport.abort()
 
     async def _ended(self, seconds: float) -> None:
         tasks = tuple(self._state.tasks)
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
+
+    async def _flushed(self, seconds: float) -> None:
+        """Waits until every connection is closed; nothing tells, so it looks."""
+        for _ in range(int(seconds / 0.01)):
+            if not self._state.connections:
+                return
+            await asyncio.sleep(0.01)
 
     async def _sweep(self) -> None:
         while True:

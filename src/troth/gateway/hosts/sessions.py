@@ -8,52 +8,31 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from troth.gateway.hosts.asgi import NO_SESSION, Refused, error_line, over
+from troth.bridge import NOT_A_MESSAGE
+from troth.bridge.fresh import error_line
+from troth.gateway.hosts.asgi import NO_SESSION, Refused, over
+from troth.gateway.hosts.era import PLAIN, WIRES
 from troth.gateway.hosts.events import Channel, History
 from troth.gateway.model import Sort
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from troth.bridge import Id
+    from troth.gateway.crew import Crew
+    from troth.gateway.hosts.head import Head
     from troth.gateway.limits import Limits
     from troth.gateway.model import Front, Principal, Session
 
 ID_BYTES: Final = 24
 """Random bytes of a session id: 192 bits."""
 
+SWEEP: Final = 15.0
+"""Seconds between two looks at idle sessions."""
+
 EVICTABLE: Final = 60.0
 """Seconds of silence after which a session without streams makes room for a new one. Hosts that end without DELETE
 leave theirs behind; one that still lives gets 404 and opens a new one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """What HTTP has in one legacy revision.
-
-    Attributes:
-        resumes: Events have ids, and a stream can be taken up again.
-        primes: A stream begins with an id.
-        batches: Arrays of messages.
-        names_revision: Requests carry `MCP-Protocol-Version`.
-    """
-
-    resumes: bool = False
-    primes: bool = False
-    batches: bool = False
-    names_revision: bool = False
-
-
-PLAIN: Final = Wire()
-WIRES: Final[Mapping[str, Wire]] = {
-    "2025-03-26": Wire(resumes=True, batches=True),
-    "2025-06-18": Wire(resumes=True, names_revision=True),
-    "2025-11-25": Wire(resumes=True, primes=True, names_revision=True),
-}
-"""By revision; `PLAIN` for every other one."""
 
 
 class Outbox:
@@ -114,6 +93,10 @@ class Kept:
         """Whether something of it runs or is open."""
         return self.running > 0 or self.outbox.channel.carried
 
+    def stream(self, number: int) -> Channel | None:
+        """The stream of this number, if it is still open."""
+        return self.outbox.channel if number == self.outbox.channel.number else self.channels.get(number)
+
     def channel(self, limits: Limits) -> Channel:
         """A new stream for one request."""
         self._number += 1
@@ -123,15 +106,27 @@ class Kept:
         return channel
 
 
+def wrong_version(head: Head, kept: Kept) -> Refused | None:
+    """Why a request is refused whose header names another revision than its session's; absent is fine, as of old."""
+    revision = kept.session.host.revision
+    if not kept.wire.names_revision or head.version is None or head.version == revision.encode():
+        return None
+    words = f"MCP-Protocol-Version: this session speaks {revision}; send that"
+    return Refused(400, error_line(None, NOT_A_MESSAGE, words))
+
+
 class Sessions:
     """All sessions of one endpoint.
 
     Args:
         front: Hears when one ends.
         limits: Bounds.
+        crew: Owns the look after idle ones.
     """
 
-    def __init__(self, front: Front, limits: Limits) -> None:
+    def __init__(self, front: Front, limits: Limits, crew: Crew) -> None:
+        self._crew = crew
+        self._sweeping = False
         self._front = front
         self._limits = limits
         self._kept: dict[str, Kept] = {}
@@ -141,12 +136,12 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def find(self, identity: bytes, principal: Principal, request: Id | None) -> Kept | Refused:
+    def find(self, identity: bytes, principal: Principal) -> Kept | Refused:
         """The session of this id, if it is the principal's; 404 for a dead or foreign one alike."""
         kept = self._kept.get(identity.decode("latin-1"))
         if kept is None or kept.principal.name != principal.name:
             words = "no such session: it ended or was never yours; send initialize to open a new one"
-            return Refused(404, error_line(NO_SESSION, words, request))
+            return Refused(404, error_line(None, NO_SESSION, words))
         kept.last = self._loop.time()
         return kept
 
@@ -164,6 +159,9 @@ class Sessions:
         kept = Kept(session, principal, outbox, self._limits, self._loop.time())
         self._kept[kept.id] = kept
         self._counts[principal.name] += 1
+        if not self._sweeping:
+            self._sweeping = True
+            self._crew.spawn(self._sweep(), "host sessions")
         return kept
 
     def end(self, kept: Kept) -> None:
@@ -198,6 +196,11 @@ class Sessions:
                 continue
             if kept.history is not None:
                 kept.history.forget(now)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP)
+            self.sweep()
 
     def _evict(self, principal: Principal | None) -> bool:
         """Ends the session that was silent for the longest, if one was for long enough."""

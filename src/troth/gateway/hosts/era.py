@@ -1,0 +1,70 @@
+"""What decides the era of a message, and what the wire has in each legacy revision. Tables.
+
+Source: 2026-07-28, basic protocol (`_meta` of every request); transports of the legacy revisions; the gap G-20.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from troth.register import Era, register
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from troth.bridge import Frame
+
+VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+"""Member of `_meta` that makes a request modern."""
+
+INITIALIZE: Final = "initialize"
+LISTEN: Final = "subscriptions/listen"
+
+MODERN: Final = frozenset(revision.encode() for revision in register().eras[Era.MODERN])
+"""Modern revisions, as a header spells them."""
+
+_LEGACY_QUOTED: Final = frozenset(b'"%s"' % revision.encode() for revision in register().eras[Era.LEGACY])
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """What the wire has in one legacy revision.
+
+    Attributes:
+        resumes: Events have ids, and a stream can be taken up again.
+        primes: A stream begins with an id.
+        batches: Arrays of messages.
+        names_revision: Requests carry `MCP-Protocol-Version`.
+    """
+
+    resumes: bool = False
+    primes: bool = False
+    batches: bool = False
+    names_revision: bool = False
+
+
+PLAIN: Final = Wire()
+WIRES: Final[Mapping[str, Wire]] = {
+    "2025-03-26": Wire(resumes=True, batches=True),
+    "2025-06-18": Wire(resumes=True, names_revision=True),
+    "2025-11-25": Wire(resumes=True, primes=True, names_revision=True),
+}
+"""By revision; `PLAIN` for every other one."""
+
+
+def is_modern(frame: Frame, version: bytes | None = None, *, session: bool = False) -> bool:
+    """Whether a message is modern: the era is each message's own.
+
+    `_meta` with a revision makes it modern; but within a session (HTTP says so by a header) a legacy revision there is
+    only a remark. Without `_meta`, the header alone makes a request modern and malformed.
+
+    Args:
+        frame: The message.
+        version: `MCP-Protocol-Version`; None for none, as on stdio.
+        session: Whether a session is named.
+    """
+    revision = frame.meta.get(VERSION_KEY)
+    if revision is not None:
+        return not session or bytes(revision) not in _LEGACY_QUOTED
+    return not session and version in MODERN and frame.method != INITIALIZE
