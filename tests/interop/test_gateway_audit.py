@@ -1,4 +1,4 @@
-"""The audit of the gateway itself, in front of every combination of upstreams: it keeps what it promises, at every revision.
+"""The audit of the gateway itself, in front of every combination of upstreams and at every revision.
 
 The upstreams are scripted servers of both eras and everything servers; what they break is broken by themselves alone.
 """
@@ -9,7 +9,6 @@ import json
 import sys
 from contextlib import ExitStack
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import conformance
@@ -22,6 +21,8 @@ from troth.audit.wire.types import Limits
 from troth.register import register
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from troth.audit.model import TargetReport
 
 REVISIONS = register().revisions
@@ -79,8 +80,8 @@ def over_http(folder: Path) -> dict[str, TargetReport]:
     for name in COMBINATIONS:
         with ExitStack() as running:
             port, log = conformance.free_port(), folder / f"{name}.log"
-            words = [word.format(config=config(name, folder), port=port) for word in conformance.GATEWAY]
-            process = running.enter_context(conformance.running(words, log))
+            command = conformance.serve(config(name, folder), port)
+            process = running.enter_context(conformance.running(command, log))
             conformance.wait_for_port(process, port, log)
             target = HttpTarget(name=name, url=f"http://127.0.0.1:{port}/mcp")
             reports.update(run([target], REVISIONS, LIMITS, jobs=1))

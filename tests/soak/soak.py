@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import signal
 import socket
@@ -125,6 +124,11 @@ class Soak:
             self.web.kill()
             self.web.wait()
 
+    def hang_up(self) -> None:
+        """Makes the gateway read its configuration again, if it still lives."""
+        if self.gateway.poll() is None:
+            self.gateway.send_signal(signal.SIGHUP)
+
     # What is held
 
     async def figures(self, client: aiohttp.ClientSession) -> Figures:
@@ -151,8 +155,7 @@ class Soak:
             self.start_web()
             running.callback(self.stop_web)
             log = self.folder / "gateway.log"
-            words = [word.format(config=self.config, port=self.port) for word in conformance.GATEWAY]
-            self.gateway = running.enter_context(conformance.running(words, log))
+            self.gateway = running.enter_context(conformance.running(conformance.serve(self.config, self.port), log))
             conformance.wait_for_port(self.gateway, self.port, log)
             endless = aiohttp.ClientTimeout(total=None)
             async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=endless) as client:
@@ -160,7 +163,7 @@ class Soak:
                 await self.live(plan, alone, client, 4, min(5.0, self.seconds / 4))
                 before = await self.settled(client)
                 await self.abuse(plan, alone, client)
-                after = await self.settled(client, before)
+                after = await self.settled(client, before) if self.gateway.poll() is None else before
             if self.gateway.poll() is not None:
                 self.ledger.broke(f"the gateway ended with {self.gateway.returncode}")
             children = below(self.gateway.pid)
@@ -212,7 +215,7 @@ class Soak:
             group.cancel_scope.cancel()
         # Nothing stays changed: the figures of before and after must be of the same state.
         self.write_config()
-        os.kill(self.gateway.pid, signal.SIGHUP)
+        self.hang_up()
         if self.web is None or self.web.poll() is not None:
             self.start_web()
 
@@ -299,7 +302,7 @@ class Soak:
             extra = not extra
             self.write_config(extra=extra)
             if self.random.random() < 0.5:
-                os.kill(self.gateway.pid, signal.SIGHUP)
+                self.hang_up()
             self.ledger.counts["reloads"] += 1
 
     async def junk(self, client: aiohttp.ClientSession) -> None:
