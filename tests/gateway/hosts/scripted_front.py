@@ -90,9 +90,7 @@ class ScriptedFront:
         self.sessions.append(session)
         declared = {"tools": {"listChanged": True}}
         info = {"name": "scripted", "version": "1"}
-        return session, result(
-            frame, {"protocolVersion": revision, "capabilities": declared, "serverInfo": info}
-        )
+        return session, result(frame, {"protocolVersion": revision, "capabilities": declared, "serverInfo": info})
 
     def modern(self, frame: Frame, principal: Principal, transport: str) -> Host | Bad:
         found = peek_meta(frame, VERSION)
@@ -149,7 +147,9 @@ async def _ping(frame: Frame, host: Host, stream: Stream) -> Answer:
 
 async def _discover(frame: Frame, host: Host, stream: Stream) -> Answer:
     value = {"supportedVersions": [MODERN], "capabilities": {"tools": {"listChanged": True}}}
-    return result(frame, {**value, **MODERN_RESULT[Era.MODERN], "_meta": {SERVER: {"name": "scripted", "version": "1"}}})
+    return result(
+        frame, {**value, **MODERN_RESULT[Era.MODERN], "_meta": {SERVER: {"name": "scripted", "version": "1"}}}
+    )
 
 
 SERVER = "io.modelcontextprotocol/serverInfo"
@@ -200,7 +200,11 @@ class Served:
         return f"{self.base}/mcp"
 
     def post(self, message: Any, **headers: str):
-        headers = {"accept": BOTH, "content-type": "application/json", **{k.replace("_", "-"): v for k, v in headers.items()}}
+        headers = {
+            "accept": BOTH,
+            "content-type": "application/json",
+            **{k.replace("_", "-"): v for k, v in headers.items()},
+        }
         data = message if isinstance(message, bytes) else json.dumps(message).encode()
         return self.client.post(self.url, data=data, headers=headers)
 
@@ -232,7 +236,11 @@ def call(identity: Any = 1, meta: Mapping[str, Any] | None = None) -> dict[str, 
 
 @asynccontextmanager
 async def serving(
-    front: ScriptedFront | None = None, *, access: Access | None = None, limits: Limits | None = None, status: Any = None
+    front: ScriptedFront | None = None,
+    *,
+    access: Access | None = None,
+    limits: Limits | None = None,
+    status: Any = None,
 ) -> AsyncIterator[Served]:
     crew = Crew()
     front = front or ScriptedFront()
