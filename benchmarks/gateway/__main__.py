@@ -2,7 +2,8 @@
 
     python -m benchmarks.gateway [--quick] [--rounds N] [--calls N] [--sessions N] [--out FILE] [--only SECTION ...]
 
-Prints tables of ratios with the goals, and writes them to FILE; a whole run that is not quick, to ``benchmarks/RESULTS.md``.
+Prints tables of ratios with the goals, and writes them to FILE; a whole run that is not quick, to
+``benchmarks/RESULTS.md``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An upstream and a relay without any MCP library, on the HTTP libraries of the gateway: what cannot be gone below.
 
     python -m benchmarks.gateway.bare upstream --http PORT [--tools N]
-    python -m benchmarks.gateway.bare relay --http PORT --to URL
+    python -m benchmarks.gateway.bare relay --http PORT --to URL [--client NAME]
 
 The upstream answers every path as a server of its own, in both eras: ``echo``, and tools to be listed. The relay passes
 any method and the headers of MCP, and writes another id into each request and the first one back into the answer.
@@ -24,6 +24,9 @@ PASSED = (b"mcp-protocol-version", b"mcp-method", b"mcp-name", b"mcp-session-id"
 
 
 ABSENT = Raw(b"")  # One object: a default is left out by identity.
+
+
+SENT_BACK = ("mcp-session-id",)
 
 
 class Request(msgspec.Struct, omit_defaults=True):
@@ -116,21 +119,20 @@ class Upstream:
 class Relay:
     """Passes requests on, each under another id."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, client: str) -> None:
         self._url = url
+        self._client = client
         self._number = 0
-        self._client: Any = None
+        self._send: Any = None
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
             return
-        if self._client is None:
-            import aiohttp
+        if self._send is None:
+            from benchmarks.gateway.clients import CLIENTS
 
-            self._client = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
-            )
+            self._send = CLIENTS[self._client](self._url)
         headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
         headers |= {key.decode(): value.decode() for key, value in scope["headers"] if key in PASSED}
         body = await _body(receive)
@@ -142,12 +144,8 @@ class Relay:
                 self._number += 1
                 request.id = Raw(b"%d" % self._number)
                 body = _encode(request)
-        async with self._client.request(
-            scope["method"], self._url, data=body, headers=headers, allow_redirects=False
-        ) as reply:
-            data = await reply.read()
-            back = [(key.lower().encode(), value.encode()) for key, value in reply.headers.items() if key[:4] == "mcp-"]
-            status = reply.status
+        status, data, found = await self._send(scope["method"], body, headers)
+        back = [(key.encode(), value.encode()) for key in SENT_BACK if (value := found.get(key))]
         if theirs and data:
             response = _response(data)
             response.id = theirs
@@ -166,9 +164,10 @@ def main() -> None:
     parser.add_argument("role", choices=("upstream", "relay"))
     parser.add_argument("--http", type=int, required=True)
     parser.add_argument("--to", default="")
+    parser.add_argument("--client", default="aiohttp")
     parser.add_argument("--tools", type=int, default=1)
     options = parser.parse_args()
-    serve(Upstream(options.tools) if options.role == "upstream" else Relay(options.to), options.http)
+    serve(Upstream(options.tools) if options.role == "upstream" else Relay(options.to, options.client), options.http)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,8 @@ class Running:
 
 def serves() -> bool:
     """Whether this Troth has the command `serve`."""
+    if not _TROTH.exists():
+        return False
     found = subprocess.run([_TROTH, "serve", "--help"], capture_output=True, check=False, timeout=60)
     return found.returncode == 0
 
