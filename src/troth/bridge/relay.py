@@ -327,9 +327,11 @@ def _defaulted(parts: Mapping[str, Raw], form: _Form) -> Mapping[str, object]:
 
 
 def _ungrown(frame: Frame, target: str) -> frozenset[str]:
-    """Members of params that the target lacks."""
+    """Members of params that are there and that the target lacks."""
     grown = GROWN.get(frame.method)
-    return frozenset() if grown is None or target in grown.revisions else frozenset({grown.member})
+    if grown is None or target in grown.revisions:
+        return frozenset()
+    return frozenset({grown.member}).intersection(frame.parts or {})
 
 
 def _sort(raw: Raw) -> str:
