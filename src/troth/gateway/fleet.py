@@ -169,8 +169,9 @@ class Fleet:
 
     def digest(self, family: str, host: Host) -> bytes:
         """A digest of the lists of a family as this host sees them."""
-        kinds = (kind for kind, how in LISTS.items() if how.family == family)
-        return b"".join(self.catalogue.digest(kind, host.revision) for kind in kinds)
+        return b"".join(
+            self.catalogue.digest(kind, host.revision) for kind, how in LISTS.items() if how.family == family
+        )
 
     def join(self, audience: Audience) -> None:
         """From now on the audience is told. What it knows is what its host was served, else what is there now."""

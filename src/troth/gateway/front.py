@@ -318,7 +318,8 @@ class MiddleFront:
     async def listing(self, asked: Asked) -> Answer:
         """One page of a list, which is the whole unless the operator wants pages."""
         await asked.fleet.settled()
-        kind, how = next((kind, how) for kind, how in LISTS.items() if how.method == asked.frame.method)
+        kind = _KINDS[asked.frame.method]
+        how = LISTS[kind]
         peeked = peek(asked.frame, "cursor")
         if isinstance(peeked, Bad):
             return self.refusal(peeked, asked.host.revision)
@@ -575,6 +576,7 @@ _HANDLERS: Final[Mapping[str, Callable[[MiddleFront, Asked], Awaitable[Answer]]]
     "subscriptions/listen": MiddleFront.listen,
 }
 
+_KINDS: Final[Mapping[str, ListKind]] = {how.method: kind for kind, how in LISTS.items()}
 _EMPTY: Final = msgspec.Raw(b"{}")
 _REFERENCE: Final = ("type", "name", "uri")
 _FILTER: Final = (*FILTERS, "resourceSubscriptions")

@@ -187,7 +187,7 @@ class Member:
         before = dict(self.lists)
         try:
             while self._dirty and (conversation := self.conversation) is not None:
-                kinds = [kind for kind in LISTS if kind in self._dirty]
+                kinds: list[ListKind] = [kind for kind in LISTS if kind in self._dirty]
                 self._dirty.clear()
                 for kind in kinds:
                     self.hints.pop(kind, None)
