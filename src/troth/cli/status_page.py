@@ -92,13 +92,13 @@ def _upstreams(console: Console, upstreams: Sequence[UpstreamStatus]) -> None:
     table = _table(
         ("server", False),
         ("state", False),
+        ("era", False),
         ("revision", False),
-        ("promises", False),
         ("tools", True),
         ("list", True),
         ("calls", True),
         ("failed", True),
-        ("processes", True),
+        ("sessions", True),
         ("memory", True),
     )
     for item in upstreams:
@@ -106,8 +106,8 @@ def _upstreams(console: Console, upstreams: Sequence[UpstreamStatus]) -> None:
         table.add_row(
             _who(item),
             Text(_said(item.state), style=STATES.get(item.state, "")),
-            _spoken(item.revision, item.era),
-            ", ".join(_said(path) for path in item.promised) or "-",
+            _said(item.era) or "-",
+            _said(item.revision) or "-",
             f"{listed.tools}" if listed else "-",
             size(listed.bytes) if listed else "-",
             str(item.calls),
@@ -120,6 +120,8 @@ def _upstreams(console: Console, upstreams: Sequence[UpstreamStatus]) -> None:
         if item.why:
             due = "" if item.retry is None else f" (next attempt in {duration(item.retry)})"
             console.print(Text(f"{_who(item)}: {_said(item.why)}{due}", style="red"), soft_wrap=True)
+        if item.promised:
+            console.print(Text(f"{_who(item)} promises {_paths(item.promised)}"), soft_wrap=True)
         hidden = item.listed.hidden if item.listed else 0
         _notes(console, _who(item), (*item.notes, *([f"{hidden} tools are hidden by filters"] if hidden else [])))
 
@@ -128,8 +130,8 @@ def _who(item: UpstreamStatus) -> str:
     return f"{_said(item.name)} ({_said(item.principal)})" if item.principal else _said(item.name)
 
 
-def _spoken(revision: str, era: str) -> str:
-    return f"{_said(revision)} {_said(era)}" if revision else "-"
+def _paths(paths: Sequence[str]) -> str:
+    return ", ".join(_said(path) for path in paths) or "nothing"
 
 
 def _hosts(console: Console, hosts: Sequence[HostStatus]) -> None:
@@ -141,25 +143,27 @@ def _hosts(console: Console, hosts: Sequence[HostStatus]) -> None:
         ("host", False),
         ("credential", False),
         ("by", False),
+        ("era", False),
         ("revision", False),
-        ("declares", False),
-        ("is promised", False),
         ("calls", True),
         ("idle", True),
     )
     for host in hosts:
         table.add_row(
             _said(host.name),
-            _said(host.principal) + (f" as {_said(host.profile)}" if host.profile else ""),
+            _said(host.principal),
             _said(host.transport),
-            _spoken(host.revision, host.era),
-            ", ".join(_said(path) for path in host.declared) or "-",
-            ", ".join(_said(item.path) for item in host.promised if item.promised) or "-",
+            _said(host.era),
+            _said(host.revision),
             str(host.calls),
             duration(host.idle),
         )
     console.print(table)
     for host in hosts:
+        given = [item.path for item in host.promised if item.promised]
+        treated = f" (treated as {_said(host.profile)})" if host.profile else ""
+        told = f"{_said(host.name)}{treated} declares {_paths(host.declared)}, and is promised {_paths(given)}"
+        console.print(Text(told), soft_wrap=True)
         _notes(console, _said(host.name), host.notes)
 
 
