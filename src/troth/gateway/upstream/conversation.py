@@ -258,12 +258,18 @@ class Talk:
             words = waiting.problem or "the answer ended without a response"
             self._lose(key, Lost(Cause.MALFORMED, words))
         elif self._forgotten(waiting, problem):
-            self._hold(waiting)
+            if getattr(problem, "begun", False):
+                self._expire()
+                self._lose(key, Lost(Cause.BROKEN, SESSION_LOST))
+            else:
+                self._hold(waiting)
         elif (frame := _carried(problem, key)) is not None:
             self._answered(key, frame)
         elif not problem.sent:
             self._lose(key, Lost(Cause.DOWN, problem.words))
             self._end(problem.words)
+        elif problem.status is None and (waiting.problem or not getattr(problem, "broken", True)):
+            self._lose(key, Lost(Cause.MALFORMED, waiting.problem or problem.words))
         elif problem.status is None:
             self._lose(key, Lost(Cause.BROKEN, problem.words))
             self._owner.suspect(self)
@@ -306,6 +312,8 @@ class Talk:
             number, frame = key, msgspec.structs.replace(frame, id=key)
         if number is None or number not in self._waiting:
             self._counts.strays += 1
+            if key is not None and key in self._waiting:
+                self._waiting[key].problem = "the answer names another request"
             return False
         self._answered(number, frame)
         if key is not None and key != number:
