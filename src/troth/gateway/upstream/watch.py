@@ -291,7 +291,13 @@ class Listening:
         asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asked.setdefault(uri, []).append(asked)
         self._wake.set()
-        await asked
+        # An upstream that ends each stream at once keeps nobody waiting.
+        most = 2 * self._watch.limits.method
+        try:
+            async with asyncio.timeout(most):
+                await asked
+        except TimeoutError:
+            raise UnavailableError(Lost(Cause.TIMEOUT, f"{LISTEN} was not opened within {most:g} s")) from None
 
     def release(self, uri: str) -> None:  # noqa: ARG002
         """See `_Maker`."""
@@ -334,7 +340,8 @@ class Listening:
         except asyncio.CancelledError:
             self._leave(stream)
             raise
-        if stream.opened.cancelled():
+        if not stream.alive:
+            self._gap = self._gap or stream.opened.done()
             await self._failed(stream, wanted)
             return
         old, self._current = self._current, stream
