@@ -140,7 +140,7 @@ async def test_a_stream_that_ends_at_once_is_opened_again_with_back_off(tmp_path
     limits = Limits(back_off=0.05, back_off_most=0.1, stop=0.5, method=0.2)
     async with watched(tmp_path, MODERN, ALL, "end", limits) as (one, _ears, talk, log):
         await until(lambda: len(listens(log)) == 3)
-        with pytest.raises(UnavailableError, match="not opened within 0.4 s"):
+        with pytest.raises(UnavailableError, match="was not opened"):
             await one.subscribe("a://1")
         assert "content" in await dictate(talk, DONE)
 
@@ -148,7 +148,7 @@ async def test_a_stream_that_ends_at_once_is_opened_again_with_back_off(tmp_path
 async def test_a_refused_listen_is_not_repeated_and_a_subscription_says_so(tmp_path: Path) -> None:
     async with watched(tmp_path, MODERN, ALL, "refuse") as (one, _ears, talk, log):
         await until(lambda: len(listens(log)) == 1)
-        with pytest.raises(UnavailableError, match="-32601: no"):
+        with pytest.raises(UnavailableError, match=r"-32601: no"):
             await one.subscribe("a://1")
         await dictate(talk, DONE)
         assert filters(log)[:2] == [FLAGS, {**FLAGS, "resourceSubscriptions": ["a://1"]}]

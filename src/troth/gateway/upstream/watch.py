@@ -292,7 +292,7 @@ class Listening:
         self._asked.setdefault(uri, []).append(asked)
         self._wake.set()
         # An upstream that ends each stream at once keeps nobody waiting.
-        most = 2 * self._watch.limits.method
+        most = 3 * self._watch.limits.method
         try:
             async with asyncio.timeout(most):
                 await asked
