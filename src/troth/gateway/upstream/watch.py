@@ -15,10 +15,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from troth.bridge import Bad, Cause, Frame, Kind, Lost, Outgoing, ask, opened, read
+from troth.bridge import Bad, Cause, Frame, Kind, Lost, Outgoing, ask, notification_line, opened, read
 from troth.capabilities.facts import listen_kinds
 from troth.gateway.model import UnavailableError
-from troth.gateway.upstream.envelope import notification
 from troth.gateway.upstream.era import decoded, texts
 from troth.gateway.upstream.pause import Pause
 from troth.gateway.upstream.waiting import LISTEN
@@ -55,7 +54,7 @@ def promises(capabilities: ServerCapabilities, row: str) -> bool:
 
 def made_up(method: str, params: Mapping[str, object] | None = None) -> Frame:
     """A notification of ours, as if the upstream had sent it."""
-    return cast("Frame", read(notification(method, params)))
+    return cast("Frame", read(notification_line(method, params)))
 
 
 class _Maker(Protocol):
