@@ -203,9 +203,9 @@ def script(tmp_path: Any, text: str, name: str = "server.py") -> tuple[str, ...]
     return (sys.executable, str(path))
 
 
-def puppet(log: Path, era: str, declared: str = "") -> tuple[str, ...]:
+def puppet(log: Path, era: str, declared: str = "", listen: str = "honour") -> tuple[str, ...]:
     """The command of a server whose answers to calls are dictated."""
-    return (sys.executable, str(PUPPET), str(log), era, *((declared,) if declared else ()))
+    return (sys.executable, str(PUPPET), str(log), era, declared, listen)
 
 
 def say(*lines: str, **how: Any) -> Outgoing:

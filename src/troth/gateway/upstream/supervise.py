@@ -18,7 +18,7 @@ import anyio
 from troth.bridge import Cause, Lost, Outgoing, ask
 from troth.gateway.crew import Crew
 from troth.gateway.model import Status, UnavailableError
-from troth.gateway.upstream.conversation import Talk
+from troth.gateway.upstream.conversation import SESSION_LOST, Talk
 from troth.gateway.upstream.dial import DownError, Way, again, dial
 from troth.gateway.upstream.envelope import Envelope
 from troth.gateway.upstream.era import Said, judge
@@ -218,6 +218,7 @@ class Supervisor:
                 self._ended = error.words
                 break
             talk.hand_over(fresh)
+            talk.finish(SESSION_LOST)
             self._drop(talk)
             talk = fresh
         why = self._ended
