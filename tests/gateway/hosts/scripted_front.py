@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from troth.gateway.model import Answer, Host, Principal, Sort, Stream
 from troth.register import Era, register
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
@@ -90,9 +91,7 @@ class ScriptedFront:
         self.sessions.append(session)
         declared = {"tools": {"listChanged": True}}
         info = {"name": "scripted", "version": "1"}
-        return session, result(
-            frame, {"protocolVersion": revision, "capabilities": declared, "serverInfo": info}
-        )
+        return session, result(frame, {"protocolVersion": revision, "capabilities": declared, "serverInfo": info})
 
     def modern(self, frame: Frame, principal: Principal, transport: str) -> Host | Bad:
         found = peek_meta(frame, VERSION)
@@ -149,7 +148,9 @@ async def _ping(frame: Frame, host: Host, stream: Stream) -> Answer:
 
 async def _discover(frame: Frame, host: Host, stream: Stream) -> Answer:
     value = {"supportedVersions": [MODERN], "capabilities": {"tools": {"listChanged": True}}}
-    return result(frame, {**value, **MODERN_RESULT[Era.MODERN], "_meta": {SERVER: {"name": "scripted", "version": "1"}}})
+    return result(
+        frame, {**value, **MODERN_RESULT[Era.MODERN], "_meta": {SERVER: {"name": "scripted", "version": "1"}}}
+    )
 
 
 SERVER = "io.modelcontextprotocol/serverInfo"
@@ -200,9 +201,13 @@ class Served:
         return f"{self.base}/mcp"
 
     def post(self, message: Any, **headers: str):
-        headers = {"accept": BOTH, "content-type": "application/json", **{k.replace("_", "-"): v for k, v in headers.items()}}
+        headers = {
+            "accept": BOTH,
+            "content-type": "application/json",
+            **{k.replace("_", "-"): v for k, v in headers.items()},
+        }
         data = message if isinstance(message, bytes) else json.dumps(message).encode()
-        return self.client.post(self.url, data=data, headers=headers)
+        return self.client.post(self.url, data=io.BytesIO(data), headers=headers)
 
     async def initialize(self, revision: str = LEGACY, **headers: str) -> str:
         async with self.post(initialize(revision), **headers) as response:
@@ -232,7 +237,11 @@ def call(identity: Any = 1, meta: Mapping[str, Any] | None = None) -> dict[str, 
 
 @asynccontextmanager
 async def serving(
-    front: ScriptedFront | None = None, *, access: Access | None = None, limits: Limits | None = None, status: Any = None
+    front: ScriptedFront | None = None,
+    *,
+    access: Access | None = None,
+    limits: Limits | None = None,
+    status: Any = None,
 ) -> AsyncIterator[Served]:
     crew = Crew()
     front = front or ScriptedFront()
