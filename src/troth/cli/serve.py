@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,7 +51,9 @@ def command(ctx: click.Context, config: str | None, **given: Any) -> None:
     options = _options(found, given)
     for note in found.notes:
         click.echo(f"{path}: {note}", err=True)
-    ctx.exit(_run(found, options))
+    from troth.gateway.serve import run
+
+    ctx.exit(run(found, options))
 
 
 def _check_usage(ctx: click.Context, given: dict[str, Any]) -> None:
@@ -111,14 +110,3 @@ def _checked(token: str) -> str:
             "digits and any of . _ ~ + / = -"
         )
     return token
-
-
-def _run(settings: GatewaySettings, options: ServeOptions) -> int:
-    """Runs the gateway until it ends; returns the exit status."""
-    import asyncio
-
-    serve = import_module("troth.gateway.serve").serve
-    loop = None if sys.platform == "win32" else import_module("uvloop").new_event_loop
-    with asyncio.Runner(loop_factory=loop, debug=bool(os.environ.get("PYTHONASYNCIODEBUG"))) as runner:
-        status: int = runner.run(serve(settings, options))
-    return status
