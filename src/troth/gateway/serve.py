@@ -37,6 +37,12 @@ STDIO: Final = Principal("stdio")
 """The host on our own standard input and output."""
 
 
+def run(settings: GatewaySettings, options: ServeOptions) -> int:
+    """Serves on a loop of its own; see `serve`."""
+    options_of_loop = {"use_uvloop": sys.platform != "win32"}
+    return anyio.run(serve, settings, options, backend="asyncio", backend_options=options_of_loop)
+
+
 async def serve(settings: GatewaySettings, options: ServeOptions) -> int:
     """Serves until it is told to stop.
 
