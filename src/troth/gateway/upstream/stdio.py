@@ -7,8 +7,8 @@ Rules of this file:
   number cannot belong to somebody else by then.
 - Pipes are transports of the event loop: no thread, and no task per line. All lines of one read are handed on in one
   pass. The reader never waits for anybody.
-- If the gateway itself is killed, the process reads the end of its standard input: nobody else holds the other end.
-  A server that ignores that, outlives the gateway.
+- If the gateway itself is killed, the process reads the end of its standard input, since nobody else holds the other
+  end. If it ignores that, a guard kills its group; only what left the group outlives the gateway.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from troth.gateway.upstream.link import NO_HEADERS
 from troth.gateway.upstream.veil import Veil
 from troth.wire.exits import exit_code, exit_words
 from troth.wire.family import MARK, family, kill, living
+from troth.wire.guard import Guard
 from troth.wire.lines import Line, Lines
 from troth.wire.start import start
 
@@ -135,6 +136,7 @@ class StdioLink:
         """Processes that the server had started and that outlived it until they were killed."""
         self._name = settings.name
         self._process = process
+        self._guard = Guard(process.pid, limits.stop)
         self.mark = mark
         self._receiver = receiver
         self._limits = limits
@@ -257,6 +259,7 @@ class StdioLink:
             transport.close()
         for pipe in self._loose:
             pipe.close()
+        self._guard.release()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(POLL)
 
