@@ -17,6 +17,7 @@ import anyio
 import pytest
 from link_recorder import Recorder, message, process, run
 
+from troth.gateway.crew import Crew
 from troth.gateway.limits import Limits
 from troth.gateway.upstream import stdio
 from troth.gateway.upstream.stdio import StdioLink, open_stdio
@@ -362,10 +363,27 @@ def test_closing_twice_and_under_cancellation_ends_the_process() -> None:
     run(test)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who descends from whom")
+def test_a_crew_that_is_closed_while_it_closes_a_link_leaves_nothing_behind() -> None:
+    async def test() -> None:
+        heard = Recorder()
+        link = await open_stdio(process(STUBBORN), heard, Limits(stop=60.0))
+        await heard.count(1)
+        crew = Crew()
+        crew.spawn(link.close(), "closing")
+        await anyio.wait_all_tasks_blocked()
+        await crew.close()
+        for pid in (link.pid, *heard.values[0]["pids"]):
+            await gone(pid)
+
+    run(test)
+
+
 GATEWAY = """
     import anyio, sys
     from link_recorder import Recorder, process
-    from troth.gateway.limits import Limits
+    from troth.gateway.crew import Crew
+from troth.gateway.limits import Limits
     from troth.gateway.upstream.stdio import open_stdio
 
     async def main():

@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Final, cast
 from uuid import uuid4
 
 import anyio
+import anyio.to_thread
 
 from troth.bridge import one_line
 from troth.gateway.upstream.link import NO_HEADERS
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from troth.gateway.limits import Limits
     from troth.gateway.settings import UpstreamSettings
     from troth.gateway.upstream.link import Problem, Receiver
+    from troth.wire.family import Member
 
 _log = logging.getLogger(__name__)
 
@@ -224,6 +226,11 @@ class StdioLink:
             try:
                 with anyio.CancelScope(shield=True):
                     await self._stop()
+            except asyncio.CancelledError:
+                # A crew cancels its tasks without regard to shields; then there is no time to be gentle.
+                kill(family(self.pid, self.mark))
+                self._signal(signal.SIGKILL)
+                raise
             finally:
                 self._release()
                 self._closed.set_result(None)
@@ -232,20 +239,24 @@ class StdioLink:
 
     async def _stop(self) -> None:
         self._closing = True
-        relatives = family(self.pid, self.mark)
+        relatives = await self._family()
         if self._stdin is not None:
             self._stdin.close()
         for number in (signal.SIGTERM, signal.SIGKILL):
             if await self._gone(self._limits.stop):
                 break
-            relatives |= family(self.pid, self.mark)
+            relatives |= await self._family()
             self._signal(number)
         await self._gone(KILLED)
         with anyio.move_on_after(GRACE):
-            while relatives & living():  # noqa: ASYNC110 - nothing tells of the end of a stranger's process
+            while living(relatives):  # noqa: ASYNC110 - nothing tells of the end of a stranger's process
                 await anyio.sleep(POLL)
         self.left_behind = kill(relatives)
         self._signal(signal.SIGKILL)
+
+    async def _family(self) -> frozenset[Member]:
+        """Who descends from the process. Reads of every process of the system, so it must not hold the others up."""
+        return await anyio.to_thread.run_sync(family, self.pid, self.mark)
 
     def _release(self) -> None:
         """Reaps the process and lets its pipes go."""
