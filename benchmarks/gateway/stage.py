@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 DIRECT, RELAY, MUX = "direct", "bare relay", "40-line mux"
 TROTH, FASTMCP, BEST = "troth", "fastmcp", "fastmcp, at its best"
 PACKAGE = "benchmarks.gateway"
-_TROTH = Path(sys.executable).with_name("troth")
+_TROTH = shlex.split(os.environ.get("BENCH_TROTH", "")) or [str(Path(sys.executable).with_name("troth"))]
+"""The command; ``BENCH_TROTH`` names another one, of another checkout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +44,10 @@ class Running:
 
 def serves() -> bool:
     """Whether this Troth has the command `serve`."""
-    if not _TROTH.exists():
+    try:
+        found = subprocess.run([*_TROTH, "serve", "--help"], capture_output=True, check=False, timeout=60)
+    except FileNotFoundError:
         return False
-    found = subprocess.run([_TROTH, "serve", "--help"], capture_output=True, check=False, timeout=60)
     return found.returncode == 0
 
 
@@ -81,7 +85,7 @@ class Stage:
             if not self._troth:
                 return None
             port = free_port()
-            return self.start(name, [str(_TROTH), "serve", str(config), "--port", str(port), "--no-auth"], port)
+            return self.start(name, [*_TROTH, "serve", str(config), "--port", str(port), "--no-auth"], port)
         return self.module(name, "fastmcp_proxy", str(config), *(["--best"] if name == BEST else []))
 
     def config(self, servers: Mapping[str, Mapping[str, object]]) -> Path:

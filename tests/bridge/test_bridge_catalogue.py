@@ -445,6 +445,15 @@ def test_a_page_goes_on_about_in_its_place_when_all_that_was_before_it_is_gone(l
     assert "".join(item["name"] for item in json.loads(after.items)) == expected
 
 
+@pytest.mark.parametrize(("left", "expected"), [("abde", "de"), ("xbde", "de"), ("abxcd", "xc")])
+def test_a_page_goes_on_behind_the_last_item_before_it_that_is_left(left: str, expected: str) -> None:
+    before = Catalogue.build([source("a", "tools", *"abcde", prefix="")]).page("tools", LEGACY, 2, None)
+    assert isinstance(before, Page)
+    after = Catalogue.build([source("a", "tools", *left, prefix="")]).page("tools", LEGACY, 2, before.cursor)
+    assert isinstance(after, Page)
+    assert "".join(item["name"] for item in json.loads(after.items)) == expected
+
+
 def cursor(value: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).decode()
 

@@ -27,9 +27,12 @@ from msgspec import Raw
 from troth.bridge import Bad, Frame, Kind, read, rewrite
 from troth.bridge.errors import INTERNAL
 from troth.bridge.relay import GROWN, RESULTS, SUBSCRIPTION, answer, item, notification, outgoing
+from troth.bridge.tree import MOST
 from troth.results import spell
 
 pairs = st.sampled_from(PAIRS)
+padding = st.sampled_from([{}, {"pad": "x" * 2000}, {"pad": '"' * 2000}, {"pad": "\x1b" * 200}, {"pad": [""] * 999}])
+"""Members that nobody knows. How long a body is, and of what, decides how it is looked at."""
 
 
 def relayed(frame: Frame, method: str, source: str, target: str, **more: Any) -> Any:
@@ -44,12 +47,12 @@ def relayed(frame: Frame, method: str, source: str, target: str, **more: Any) ->
 
 
 @pytest.mark.behaviour("GEN-B7", "CAP-19-S1")
-@given(results, pairs, st.booleans())
+@given(results, pairs, st.booleans(), padding)
 @settings(max_examples=400)
-def test_a_result_arrives_as_the_host_s_revision_spells_it(pair, revisions, ascii_only):
+def test_a_result_arrives_as_the_host_s_revision_spells_it(pair, revisions, ascii_only, free):
     (method, newest), (source, target) = pair, revisions
     definition = RESULTS.get(method, "Result")
-    said = spell(newest, definition, source)
+    said = spell(newest | free, definition, source)
 
     assert relayed(response(said, ascii_only=ascii_only), method, source, target) == spell(said, definition, target)
 
@@ -67,12 +70,12 @@ def test_what_a_host_gets_is_valid_and_holds_no_member_that_its_revision_lacks(p
 
 
 @pytest.mark.behaviour("CAP-16-B1")
-@given(results, pairs, st.booleans())
+@given(results, pairs, st.booleans(), padding)
 @settings(max_examples=400)
-def test_every_resource_that_a_result_names_has_the_host_s_uri(pair, revisions, ascii_only):
+def test_every_resource_that_a_result_names_has_the_host_s_uri(pair, revisions, ascii_only, free):
     (method, newest), (source, target) = pair, revisions
     definition = RESULTS.get(method, "Result")
-    said = spell(newest, definition, source)
+    said = spell(newest | free, definition, source)
 
     got = relayed(response(said, ascii_only=ascii_only), method, source, target, prefix="fs")
 
@@ -248,6 +251,39 @@ def test_a_member_is_found_however_its_name_is_spelled(key):
     got = relayed(raw_response(body), "tools/call", OLD, "2025-06-18")
 
     assert got == {"content": [{"type": "resource_link", "uri": "a:b", "name": "n"}]}
+
+
+@pytest.mark.behaviour("GEN-B3")
+@pytest.mark.parametrize("pad", ["", "x", "x" * 5000, [1] * 2000, ["a"] * 400])
+@pytest.mark.parametrize("key", ["icons", "".join(f"\\u{ord(letter):04x}" for letter in "icons")])
+def test_a_member_is_found_in_a_body_of_any_length(pad, key):
+    link = f'{{"type":"resource_link","uri":"a:b","name":"n","{key}":[]}}'
+
+    said = json.dumps(pad)
+    for body in (f'{{"content":[{link}],"pad":{said}}}', f'{{"pad":{said},"content":[{link}]}}'):
+        got = relayed(raw_response(body), "tools/call", OLD, "2025-06-18")
+        assert got["content"] == [{"type": "resource_link", "uri": "a:b", "name": "n"}]
+        assert got["pad"] == pad
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"": 0}] * (MOST + 1),
+        [{"type": "text", "text": ""}] * 20_000,
+        [{"type": "resource_link", "uri": "a:b", "icons": [{}] * (MOST + 1)}],
+        [{"type": "text"} | {str(number): 0 for number in range(MOST + 1)}],
+    ],
+)
+def test_a_result_of_too_many_parts_is_refused_before_it_costs_much(content):
+    frame = response({"content": content})
+
+    got = answer(frame, 1, method="tools/call", source=OLD, target=OLDEST, prefix="fs")
+
+    assert isinstance(got, Bad)
+    assert got.code == INTERNAL
+    assert str(MOST) in got.reason
+    assert isinstance(answer(frame, 1, method="tools/call", source=OLD, target=OLD), bytes)
 
 
 @pytest.mark.parametrize("key", ["io.modelcontextprotocol/serverInfo", "io.modelcontextprotocol\\/serverInfo"])

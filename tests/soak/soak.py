@@ -44,6 +44,7 @@ from soak_hosts import (
     ModernHttp,
     ModernStdio,
     Plan,
+    uri,
 )
 
 if TYPE_CHECKING:
@@ -242,8 +243,8 @@ class Soak:
             await anyio.sleep(self.random.uniform(1, 3))
             prefix = self.random.choice(STEADY)
             await self.changed(conductor, prefix, "test_trigger_tool_change", {}, "tools")
-            uri = f"{prefix}+{WATCHED}"
-            await self.changed(conductor, prefix, "test_trigger_resource_update", {"uri": WATCHED}, uri)
+            watched = uri(prefix, WATCHED)
+            await self.changed(conductor, prefix, "test_trigger_resource_update", {"uri": WATCHED}, watched)
 
     async def changed(self, conductor: HttpHost, prefix: str, tool: str, given: dict[str, Any], what: str) -> None:
         # Hosts over stdio have servers of their own, which change by themselves.

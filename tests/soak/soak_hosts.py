@@ -35,6 +35,11 @@ HEARD = 15.0
 """Seconds within which a change must reach every listener."""
 
 
+SHOWN = 60
+"""Broken promises that are kept in words; all are counted."""
+BEGAN = time.monotonic()
+
+
 @dataclass
 class Ledger:
     """What was promised, and what became of it."""
@@ -45,8 +50,8 @@ class Ledger:
 
     def broke(self, what: str) -> None:
         self.counts["broken promises"] += 1
-        if len(self.broken) < 50:
-            self.broken.append(what)
+        if len(self.broken) < SHOWN:
+            self.broken.append(f"{time.monotonic() - BEGAN:.1f} s: {what}")
 
 
 class Gone(Exception):  # noqa: N818 - an event of the soak, not an error
@@ -63,7 +68,7 @@ class Plan:
 
     Attributes:
         url: Endpoint of the gateway.
-        steady: Prefixes of names of the servers that are left in peace.
+        steady: Prefixes of names of the servers that are left in peace; empty for a server without the gateway.
         shaky: Those of servers that are killed.
         command: How hosts over stdio start a gateway.
         pause: Least and most seconds between two things that a host does.
@@ -74,6 +79,20 @@ class Plan:
     shaky: tuple[str, ...]
     command: tuple[str, ...] = ()
     pause: tuple[float, float] = (0.1, 1.0)
+
+    def watched(self) -> list[str]:
+        """The URIs of the resource that changes, of every server."""
+        return [uri(prefix, WATCHED) for prefix in (*self.steady, *self.shaky)]
+
+
+def name(prefix: str, own: str) -> str:
+    """What hosts call a tool or prompt of a server."""
+    return f"{prefix}_{own}" if prefix else own
+
+
+def uri(prefix: str, own: str) -> str:
+    """What hosts call a resource of a server."""
+    return f"{prefix}+{own}" if prefix else own
 
 
 class Host:
@@ -155,7 +174,7 @@ class Host:
                 self.changes[str(message["params"].get("uri"))] += 1
 
     async def call(self, prefix: str, tool: str, arguments: Json | None = None, **more: Any) -> Json:
-        return await self.request("tools/call", {"name": f"{prefix}_{tool}", "arguments": arguments or {}}, **more)
+        return await self.request("tools/call", {"name": name(prefix, tool), "arguments": arguments or {}}, **more)
 
     async def run(self) -> None:
         """Lives until it is cancelled; what it was promised and did not get is in the ledger."""
@@ -211,7 +230,7 @@ async def add(host: Host) -> None:
 async def progress(host: Host) -> None:
     token = f"{host.name}-{host.random.random()}"
     notes: list[Json] = []
-    frame = {"name": f"{host.random.choice(host.plan.steady)}_test_tool_with_progress", "arguments": {}}
+    frame = {"name": name(host.random.choice(host.plan.steady), "test_tool_with_progress"), "arguments": {}}
     await host.request("tools/call", {**frame, "_meta": {"progressToken": token}}, notes)
     mine = [one["params"] for one in notes if one["method"] == "notifications/progress"]
     host.ledger.counts["calls with progress"] += 1
@@ -220,6 +239,8 @@ async def progress(host: Host) -> None:
 
 
 async def risky(host: Host) -> None:
+    if not host.plan.shaky:
+        return
     a, b = host.random.randint(0, 10**9), host.random.randint(0, 10**9)
     host.ledger.counts["calls of servers that are killed"] += 1
     try:
@@ -233,10 +254,10 @@ async def risky(host: Host) -> None:
 
 async def look(host: Host) -> None:
     prefix = host.random.choice(host.plan.steady)
-    read = await host.request("resources/read", {"uri": f"{prefix}+test://static-text"})
+    read = await host.request("resources/read", {"uri": uri(prefix, "test://static-text")})
     got = await host.request(
         "prompts/get",
-        {"name": f"{prefix}_test_prompt_with_arguments", "arguments": {"arg1": host.name, "arg2": "x"}},
+        {"name": name(prefix, "test_prompt_with_arguments"), "arguments": {"arg1": host.name, "arg2": "x"}},
     )
     host.ledger.counts["resources and prompts"] += 2
     if "static text" not in read["contents"][0]["text"] or host.name not in got["messages"][0]["content"]["text"]:
@@ -247,7 +268,7 @@ async def names(host: Host) -> None:
     listed = {tool["name"] for tool in (await host.request("tools/list"))["tools"]}
     host.ledger.counts["lists"] += 1
     for prefix in host.plan.steady:
-        if f"{prefix}_test_structured_content" not in listed:
+        if name(prefix, "test_structured_content") not in listed:
             host.ledger.broke(f"{host.name}: the tools of {prefix} are not in its list")
 
 
@@ -333,8 +354,8 @@ class LegacyHttp(HttpHost):
         await self.request("initialize", params)
         async with self.post({"jsonrpc": "2.0", "method": "notifications/initialized"}):
             pass
-        for prefix in (*self.plan.steady, *self.plan.shaky):
-            await self.request("resources/subscribe", {"uri": f"{prefix}+{WATCHED}"})
+        for watched in self.plan.watched():
+            await self.request("resources/subscribe", {"uri": watched})
 
     async def listen(self, started: Callable[[], None]) -> None:
         async with self.client.get(self.plan.url, headers=self.headers({})) as response:
@@ -358,8 +379,7 @@ class ModernHttp(HttpHost):
 
 
 async def listen_modern(host: Host, started: Callable[[], None]) -> None:
-    uris = [f"{prefix}+{WATCHED}" for prefix in (*host.plan.steady, *host.plan.shaky)]
-    wanted = {"toolsListChanged": True, "resourceSubscriptions": uris}
+    wanted = {"toolsListChanged": True, "resourceSubscriptions": host.plan.watched()}
     frame = host.frame("subscriptions/listen", {"notifications": wanted})
     first = True
     async for message in host.exchange(frame):
@@ -386,13 +406,14 @@ class StdioHost(Host):
     async def open(self, life: TaskGroup) -> None:
         self.process = await anyio.open_process(self.plan.command, stderr=None)
         self.waiting: dict[str, ObjectSendStream[Json]] = {}
+        self.tokens: dict[str, str] = {}
         life.start_soon(self._read)
         if not self.modern:
             params = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": self.name, "version": "1"}}
             await self.request("initialize", params)
             await self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-            for prefix in (*self.plan.steady, *self.plan.shaky):
-                await self.request("resources/subscribe", {"uri": f"{prefix}+{WATCHED}"})
+            for watched in self.plan.watched():
+                await self.request("resources/subscribe", {"uri": watched})
 
     async def send(self, frame: Json) -> None:
         try:
@@ -415,7 +436,8 @@ class StdioHost(Host):
         if owner is not None:
             streams = [self.waiting[owner]] if owner in self.waiting else []
         elif message["method"] == "notifications/progress":
-            streams = list(self.waiting.values())
+            late = message["params"]["progressToken"] not in self.tokens
+            streams = [] if late else [self.waiting[self.tokens[message["params"]["progressToken"]]]]
         else:
             self.note(message)
             streams = []
@@ -426,6 +448,8 @@ class StdioHost(Host):
     async def exchange(self, frame: Json) -> AsyncIterator[Json]:
         sink, source = anyio.create_memory_object_stream[dict](1000)
         self.waiting[frame["id"]] = sink
+        if token := frame["params"].get("_meta", {}).get("progressToken"):
+            self.tokens[token] = frame["id"]
         answered = False
         try:
             await self.send(frame)
@@ -436,6 +460,7 @@ class StdioHost(Host):
                     return
         finally:
             del self.waiting[frame["id"]]
+            self.tokens.pop(token, None)
             sink.close()
             source.close()
             if not answered:

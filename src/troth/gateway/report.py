@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from troth.capabilities import Built, Capabilities
+    from troth.gateway.asked import HostSession, Seen
     from troth.gateway.fleet import Fleet
-    from troth.gateway.front import HostSession, MiddleFront, Seen
+    from troth.gateway.front import MiddleFront
     from troth.gateway.gateway import Gateway
     from troth.gateway.member import Member
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from troth.gateway.private import read_private, write_private
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDER = "run"
 """Folder of these files inside the operator's folder for state."""
@@ -24,7 +21,7 @@ class Run:
         pid: Its process.
         url: Address without a path (``http://127.0.0.1:8300``); empty where it serves over stdio only.
         operator: The token by which its status may be read.
-        config: Its configuration file, absolute; empty for none.
+        config: Its configuration file, absolute once it is announced; empty for none.
         started: When it was started, in seconds since 1970.
     """
 
@@ -45,7 +42,9 @@ def announce(folder: Path, run: Run) -> str:
     Returns:
         Why it could not be written; empty if it was.
     """
-    return write_private(_file(folder, run.pid), asdict(run))
+    # Commands are given in other folders than the gateway was.
+    config = str(Path(run.config).resolve()) if run.config else ""
+    return write_private(_file(folder, run.pid), {**asdict(run), "config": config})
 
 
 def withdraw(folder: Path, pid: int) -> None:

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -38,7 +37,7 @@ STDIO: Final = Principal("stdio")
 """The host on our own standard input and output."""
 
 
-def run(settings: GatewaySettings, options: ServeOptions) -> int:
+async def serve(settings: GatewaySettings, options: ServeOptions) -> int:
     """Serves until it is told to stop.
 
     Args:
@@ -48,26 +47,13 @@ def run(settings: GatewaySettings, options: ServeOptions) -> int:
     Returns:
         The exit status: 0 after a signal or the end of input, 1 if nothing can be served.
     """
-    logging.basicConfig(
-        stream=sys.stderr, level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s"
-    )
-    return anyio.run(
-        serve, settings, options, backend="asyncio", backend_options={"use_uvloop": sys.platform != "win32"}
-    )
-
-
-async def serve(settings: GatewaySettings, options: ServeOptions) -> int:
-    """The same, on a loop that runs."""
+    form = "%(asctime)s %(levelname)s %(message)s"
+    logging.basicConfig(stream=sys.stderr, level=options.log_level.upper(), format=form)
     running = _Running(settings, options)
     try:
         return await running.until_stopped()
     finally:
         await running.end()
-
-
-@dataclass(slots=True)
-class _Signals:
-    stop: anyio.Event
 
 
 class _Running:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from troth.gateway.model import Answer, Host, Principal, Sort, Stream
 from troth.register import Era, register
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
@@ -206,7 +207,7 @@ class Served:
             **{k.replace("_", "-"): v for k, v in headers.items()},
         }
         data = message if isinstance(message, bytes) else json.dumps(message).encode()
-        return self.client.post(self.url, data=data, headers=headers)
+        return self.client.post(self.url, data=io.BytesIO(data), headers=headers)
 
     async def initialize(self, revision: str = LEGACY, **headers: str) -> str:
         async with self.post(initialize(revision), **headers) as response:

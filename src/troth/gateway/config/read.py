@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from troth.bridge.names import prefix_for
-from troth.config import Fault, Unset, expand, mapping, read_entry, shown
+from troth.config import Fault, Unset, expand, mapping, read_entry, read_text, shown
 from troth.gateway.config import keys
 from troth.gateway.config.source import Source, read_source
 from troth.gateway.settings import (
@@ -100,7 +100,13 @@ def load(path: str, environ: Mapping[str, str]) -> GatewaySettings | Faults:
     Returns:
         The settings; or everything that is wrong.
     """
-    source = read_source(path)
+    text = read_text(path)
+    return Faults((text,)) if isinstance(text, Fault) else load_text(path, text, environ)
+
+
+def load_text(path: str, text: str, environ: Mapping[str, str]) -> GatewaySettings | Faults:
+    """The same for a text that need not stand in the file yet."""
+    source = read_source(path, text)
     if isinstance(source, Fault):
         return Faults((source,))
     reader = _Reader(source, environ)

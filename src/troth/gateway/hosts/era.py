@@ -67,4 +67,5 @@ def is_modern(frame: Frame, version: bytes | None = None, *, session: bool = Fal
     revision = frame.meta.get(VERSION_KEY)
     if revision is not None:
         return not session or bytes(revision) not in _LEGACY_QUOTED
-    return not session and version in MODERN and frame.method != INITIALIZE
+    # Hosts answer in legacy sessions only: modern servers ask nothing by requests.
+    return not session and version in MODERN and frame.method not in ("", INITIALIZE)
