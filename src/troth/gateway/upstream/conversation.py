@@ -267,7 +267,7 @@ class Talk:
             words = waiting.problem or "the answer ended without a response"
             self._lose(key, Lost(Cause.MALFORMED, words))
         elif self._forgotten(waiting, problem):
-            if getattr(problem, "begun", False):
+            if problem.begun:
                 self._expire()
                 self._lose(key, Lost(Cause.BROKEN, SESSION_LOST))
             else:
@@ -277,7 +277,7 @@ class Talk:
         elif not problem.sent:
             self._lose(key, Lost(Cause.DOWN, problem.words))
             self._end(problem.words)
-        elif problem.status is None and (waiting.problem or not getattr(problem, "broken", True)):
+        elif problem.status is None and (waiting.problem or not problem.broken):
             self._lose(key, Lost(Cause.MALFORMED, waiting.problem or problem.words))
         elif problem.status is None:
             self._lose(key, Lost(Cause.BROKEN, problem.words))

@@ -356,7 +356,7 @@ def open_upstream(
 def costs(upstream: Supervisor) -> Costs:
     """What an upstream costs now."""
     counts, talk = upstream.counts, upstream.conversation
-    pid: int | None = None if talk is None else getattr(talk.link, "pid", None)
+    pid: int | None = None if talk is None else talk.link.pid
     return Costs(
         calls=counts.calls,
         errors=counts.errors,
