@@ -254,7 +254,7 @@ async def test_a_slow_head_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_connections_are_limited_by_name() -> None:
     async with serving(limits=Limits(connections=1)) as served:
-        reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
+        _, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
         await until(lambda: served.server.connections == 1)
         answer = await raw(served.server.port, b"")
         assert answer.startswith(b"HTTP/1.1 503")

@@ -54,9 +54,10 @@ async def stream(served: Served, identity: str, **headers: str):
 
 async def message(stream) -> dict:
     """The next message; comments and empty events are skipped."""
-    async for _, _, data in stream:
-        if data:
-            return json.loads(data)
+    async with asyncio.timeout(5):
+        async for _, _, data in stream:
+            if data:
+                return json.loads(data)
     raise AssertionError("the stream ended")
 
 

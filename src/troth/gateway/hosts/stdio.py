@@ -90,6 +90,7 @@ class StdioHost:
         self._session: Session | None = None
         self._outbox: _Stream | None = None
         self._opening = False
+        self._held: list[Frame] = []
         self._running: dict[Id, tuple[asyncio.Task[None], bool, bool]] = {}
         self._room: asyncio.Event = asyncio.Event()
         self._room.set()
@@ -140,10 +141,18 @@ class StdioHost:
         for item in found.items if isinstance(found, Batch) else (found,):
             if isinstance(item, Bad):
                 self._refuse(item)
+            elif self._waits(item):
+                self._held.append(item)
             elif item.kind is Kind.REQUEST:
                 self._request(item)
             else:
                 self._notified(item)
+
+    def _waits(self, frame: Frame) -> bool:
+        """Whether a message belongs to the session that is being opened: hosts in pipelines do not wait for it."""
+        if not self._opening or is_modern(frame) or frame.method in ("ping", INITIALIZE):
+            return False
+        return len(self._held) < self._limits.running
 
     def _refuse(self, bad: Bad) -> None:
         """Answers what is no message, unless it would have been a notification or an answer."""
@@ -221,6 +230,12 @@ class StdioHost:
             session.id = secrets.token_urlsafe(24)
             self._session, self._outbox = session, outbox
         self.put(answer.line, Sort.OTHER)
+        held, self._held = self._held, []
+        for waiting in held:
+            if waiting.kind is Kind.REQUEST:
+                self._request(waiting)
+            else:
+                self._notified(waiting)
 
     async def _answer(self, frame: Frame, host: Host) -> None:
         answer = await self._front.answer(frame, host, _Stream(self))
