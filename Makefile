@@ -8,7 +8,7 @@ export UV_PYTHON_DOWNLOADS := never
 # An environment of the caller's own must not leak into ours.
 unexport VIRTUAL_ENV PYTHONPATH
 
-.PHONY: help demo test check lint types imports unit interop envs docs format build clean
+.PHONY: help demo test check lint types imports unit interop envs bench docs format build clean
 
 help:  ## Show the rules
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -51,6 +51,9 @@ unit: .venv/.dev envs
 	$(BIN)/python -m coverage run -m pytest -q
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python scripts/coverage_gate.py
+
+bench: .venv/.dev  ## Measure the gateway beside others, and write benchmarks/RESULTS.md; BENCH=quick is shorter
+	$(BIN)/python -m benchmarks.gateway $(if $(filter quick,$(BENCH)),--quick)
 
 docs: .venv/.dev  ## Regenerate the generated pages
 	$(BIN)/python scripts/generate_schema.py

@@ -43,6 +43,7 @@ def modules(*arguments: str) -> set[str]:
         ["--help"],
         ["--version"],
         ["explain", "--help"],
+        *([name, "--help"] for name in ("serve", "check-config", "add", "remove", "connect", "status")),
         ["explain", "--list"],
         ["explain", "CAP-17"],
         ["explain", "--format", "json", "resources/subscribe"],

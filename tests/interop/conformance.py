@@ -176,14 +176,18 @@ def upstream(kind: Kind, folder: Path) -> Iterator[tuple[str, dict[str, object]]
         yield url, {"url": url}
 
 
+def serve(config: Path, port: int) -> list[str]:
+    """The command of the gateway over HTTP; ``GATEWAY`` in the environment names another one."""
+    words = shlex.split(os.environ.get("GATEWAY", "")) or GATEWAY
+    return [word.format(config=config, port=port) for word in words]
+
+
 @contextmanager
 def gateway(entry: dict[str, object], folder: Path) -> Iterator[str]:
     """The gateway in front of one upstream: its URL."""
     config, port, log = folder / "mcp.json", free_port(), folder / "gateway.log"
     config.write_text(json.dumps({"mcpServers": {"everything": entry}}), "utf-8")
-    words = shlex.split(os.environ.get("GATEWAY", "")) or GATEWAY
-    command = [word.format(config=config, port=port) for word in words]
-    with running(command, log) as process:
+    with running(serve(config, port), log) as process:
         wait_for_port(process, port, log)
         yield f"http://localhost:{port}/mcp"
 

@@ -43,7 +43,7 @@ _LEAST, _MOST = -(2**31), 2**31 - 1
 """Codes that every reader can hold."""
 
 _SHOWN = 200
-"""Characters of a stranger's method in words of ours."""
+"""Characters of a stranger's word in words of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +142,16 @@ def not_supported(method: str, capability: str) -> ErrorValue:
 def unknown_method(method: str) -> ErrorValue:
     """The refusal of a method that nobody knows."""
     return ErrorValue(METHOD_NOT_FOUND, f"Unknown method: {_clean(method)}")
+
+
+def unknown_name(sort: str, name: str) -> ErrorValue:
+    """The error for a name that no upstream has.
+
+    Args:
+        sort: ``tool`` or ``prompt``.
+        name: What the host asked for.
+    """
+    return ErrorValue(BAD_PARAMS, f"Unknown {sort}: {_clean(name)}")
 
 
 def resource_not_found(uri: str, target: str) -> ErrorValue:

@@ -51,7 +51,7 @@ _NUMBER_LENGTH = 64
 _OPEN, _CLOSE = "=?base64?", "?="
 
 _ONE = frozenset(
-    [
+    {
         "additionalItems",
         "additionalProperties",
         "contains",
@@ -64,7 +64,7 @@ _ONE = frozenset(
         "then",
         "unevaluatedItems",
         "unevaluatedProperties",
-    ]
+    }
 )
 _SOME = frozenset(["allOf", "anyOf", "items", "oneOf", "prefixItems"])
 _BY_NAME = frozenset(["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"])

@@ -9,6 +9,7 @@ Text is never touched, also where it mentions a name or a URI.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -20,7 +21,7 @@ from troth.bridge.levels import opened
 from troth.bridge.model import Bad, Frame, Id, Kind, PeekedMeta
 from troth.bridge.names import host_uri, shown_name
 from troth.bridge.outgoing import Outgoing
-from troth.bridge.tree import UNIONS, VIEW, Job, branch, text, tree, views
+from troth.bridge.tree import MOST, UNIONS, VIEW, Job, branch, text, tree, views
 from troth.bridge.write import rewrite, written
 from troth.results.spelling import spelled
 from troth.results.table import CHILDREN, CONTENT, DEFAULTS, KNOWN, MEMBERS, OPEN_SHAPES
@@ -126,7 +127,10 @@ def answer(
     drop: Iterable[str] = form.lacks.intersection(parts)
     spells = needs.spells or _misshapen(parts, form)
     if spells or needs.maps:
-        changes, drop = _respelled(parts, form, Job(prefix, inline, target), spells=spells)
+        job = Job(prefix, inline, target)
+        changes, drop = _respelled(parts, form, job, spells=spells)
+        if job.left < 0:
+            return Bad(INTERNAL, f"the upstream's answer has more than {MOST} parts", id, Kind.RESPONSE)
     else:
         changes = form.always if parts.keys() >= form.defaults.keys() else _defaulted(parts, form)
     meta = views(found.meta, prefix) if prefix and found.meta else {}
@@ -148,7 +152,7 @@ def item(
     Returns:
         A new object, of JSON values and `Raw`.
     """
-    found = tree(Raw(written(members)), definition, Job(prefix, inline=False, target=target))
+    found = tree(Raw(written(members)), definition, Job(prefix, inline=False, target=target, left=sys.maxsize))
     new = cast("dict[str, object]", spelled(found, definition, target))
     # Tasks do not pass, so no tool offers or needs one.
     new.pop("execution", None)
@@ -287,15 +291,43 @@ class _Needs(NamedTuple):
 def _needs(frame: Frame, form: _Form, prefix: str, *, inline: bool) -> _Needs:
     if not (prefix or inline or form.deep or (form.top and not form.opens)):
         return _Needs(opens=form.opens, maps=False, spells=False)
-    body = bytes(frame.body or b"")
-    escaped = _ESCAPE in body
+    strings = _strings(bytes(frame.body or b""))
+    unsure = strings is None or _ESCAPE in strings
 
     def holds(words: tuple[bytes, ...]) -> bool:
-        return escaped or any(word in body for word in words)
+        return unsure or any(word in (strings or b"") for word in words)
 
     maps = (bool(prefix) and holds(_URI)) or (inline and holds(_LINK))
     spells = bool(form.deep) and holds(form.deep)
     return _Needs(opens=form.opens or maps or spells or holds(form.top), maps=maps, spells=spells)
+
+
+def _strings(body: bytes) -> bytes | None:
+    """What to search for names; None where opening the body costs less.
+
+    Of a long body with few strings that is those of them that are short enough to be names: looking for a quote is a
+    hundred times faster than looking for a word, and a file or a long text is one string.
+    """
+    if len(body) < _LONG:
+        return body
+    pieces = [b""]
+    start = 0
+    for _ in range(_QUOTES):
+        end = body.find(b'"', start)
+        if end < 0:
+            return b'"'.join((*pieces, b""))
+        if end - start <= _NAME:
+            pieces.append(body[start:end])
+        start = end + 1
+    return None
+
+
+_LONG = 1024
+"""Bytes from which on searching for a few words takes longer than opening."""
+_QUOTES = 64
+"""Quotes of a body with few strings."""
+_NAME = 256
+"""Bytes of a string that may be a name looked for: the longest has 33 letters, six bytes each when escaped."""
 
 
 def _misshapen(parts: Mapping[str, Raw], form: _Form) -> bool:
@@ -327,9 +359,11 @@ def _defaulted(parts: Mapping[str, Raw], form: _Form) -> Mapping[str, object]:
 
 
 def _ungrown(frame: Frame, target: str) -> frozenset[str]:
-    """Members of params that the target lacks."""
+    """Members of params that are there and that the target lacks."""
     grown = GROWN.get(frame.method)
-    return frozenset() if grown is None or target in grown.revisions else frozenset({grown.member})
+    if grown is None or target in grown.revisions:
+        return frozenset()
+    return frozenset({grown.member}).intersection(frame.parts or {})
 
 
 def _sort(raw: Raw) -> str:

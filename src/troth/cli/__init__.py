@@ -13,8 +13,15 @@ import click
 COMMANDS = {
     "audit": "Compare what MCP servers declare with what they deliver.",
     "explain": "Tell what a capability, method or error code means in each protocol revision.",
+    "serve": "Serve every host from one endpoint in front of many servers.",
+    "check-config": "Tell whether a configuration of the gateway can be used, and how to mend it.",
+    "add": "Add a server to the configuration of the gateway.",
+    "remove": "Remove a server from the configuration of the gateway.",
+    "connect": "Print what points a known host at the gateway.",
+    "status": "Show the servers and hosts of a running gateway.",
 }
-"""Commands and their one-line help, so that `troth --help` imports none of them. Each lives in `troth.cli.<name>`."""
+"""Commands and their one-line help, so that `troth --help` imports none of them. Each lives in `troth.cli.<name>`, a
+hyphen of its name being an underscore there."""
 
 
 NOT_WRITTEN = 3
@@ -42,7 +49,7 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"troth.cli.{cmd_name}").command
+        command: click.Command = import_module(f"troth.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

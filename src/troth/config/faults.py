@@ -37,7 +37,8 @@ class Fault:
     def words(self) -> str:
         """Path, problem and mend in one sentence, without the place."""
         told = f"{self.path}: {self.problem}" if self.path else self.problem
-        return f"{told}; {self.mend}." if self.mend else f"{told}."
+        whole = f"{told}; {self.mend}" if self.mend else told
+        return whole if whole.endswith("?") else f"{whole}."
 
     def __str__(self) -> str:
         return f"{self.place}: {self.words}"

@@ -102,9 +102,16 @@ def read_json(path: str, text: str) -> Document | Fault:
 
 def strip(text: str) -> str:
     """Comments and trailing commas become blanks, so that every other character stays where it is."""
-    for tokens in (_COMMENT, _COMMA):
-        text = tokens.sub(lambda match: match[0] if match[0][0] == '"' else _blank(match[0]), text)
-    return text
+    return _COMMA.sub(_blanked, strip_comments(text))
+
+
+def strip_comments(text: str) -> str:
+    """Comments become blanks, so that every other character stays where it is."""
+    return _COMMENT.sub(_blanked, text)
+
+
+def _blanked(match: re.Match[str]) -> str:
+    return match[0] if match[0][0] == '"' else _blank(match[0])
 
 
 def _blank(text: str) -> str:

@@ -10,7 +10,6 @@ Rules of this file (WHATWG HTML, "Server-sent events", 9.2.5 and 9.2.6):
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _BOM: Final = b"\xef\xbb\xbf"
-_LINE_END: Final = re.compile(rb"(\r\n|\r|\n)")
 _RETRY_DIGITS: Final = 9
 """Most digits of a ``retry`` value that is taken: eleven days in milliseconds."""
 
@@ -66,13 +64,17 @@ class EventStream:
         if self._after_return and chunk:
             chunk = chunk.removeprefix(b"\n")
             self._after_return = False
-        *pairs, rest = _LINE_END.split(chunk)
-        for content, end in zip(pairs[::2], pairs[1::2], strict=True):
-            yield from self._take(content)
-            yield from self._end_line()
-            self._after_return = end == b"\r"
+        if b"\r" in chunk:
+            self._after_return = chunk.endswith(b"\r")
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *lines, rest = chunk.split(b"\n")
+        for line in lines:
+            if self._line or self._skipping or self._size + len(line) > self._limit:
+                yield from self._take(line)
+                yield from self._end_line()
+            elif (event := self._read(line)) is not None:
+                yield event
         if rest:
-            self._after_return = False
             yield from self._take(rest)
 
     @property
@@ -107,16 +109,23 @@ class EventStream:
         if self._skipping:
             self._skipping, self._skipped_line = self._skipped_line, False
             return
-        line = bytes(self._line)
-        self._line.clear()
-        if not line:
-            if self._fields:
-                yield _event(self._fields)
-            self._forget()
-        elif not line.startswith(b":"):
-            self._size += len(line)
-            name, _, value = line.partition(b":")
-            self._fields.append((name, value.removeprefix(b" ")))
+        line, self._line = self._line, bytearray()
+        if (event := self._read(line)) is not None:
+            yield event
+
+    def _read(self, line: bytes | bytearray) -> Event | None:
+        """Takes one whole line; returns the event that it ends. A long value is copied once."""
+        if line:
+            if (colon := line.find(b":")) != 0:
+                self._size += len(line)
+                end = len(line) if colon < 0 else colon
+                start = end + (2 if line[end + 1 : end + 2] == b" " else 1)
+                value = line[start:] if isinstance(line, bytes) else bytes(memoryview(line)[start:])
+                self._fields.append((bytes(line[:end]), value))
+            return None
+        event = _event(self._fields) if self._fields else None
+        self._forget()
+        return event
 
     def _forget(self) -> None:
         self._line.clear()
@@ -125,12 +134,15 @@ class EventStream:
 
 
 def _event(fields: list[tuple[bytes, bytes]]) -> Event:
-    last = dict(fields)
-    ids = [value for name, value in fields if name == b"id" and b"\0" not in value]
-    retries = [value for name, value in fields if name == b"retry" and value.isdigit() and len(value) <= _RETRY_DIGITS]
-    return Event(
-        data=b"\n".join(value for name, value in fields if name == b"data"),
-        event=last.get(b"event", b"").decode("utf-8", "replace") or "message",
-        id=ids[-1].decode("utf-8", "replace") if ids else None,
-        retry=int(retries[-1]) if retries else None,
-    )
+    data: list[bytes] = []
+    event, identity, retry = "message", None, None
+    for name, value in fields:
+        if name == b"data":
+            data.append(value)
+        elif name == b"event":
+            event = value.decode("utf-8", "replace") or "message"
+        elif name == b"id" and b"\0" not in value:
+            identity = value.decode("utf-8", "replace")
+        elif name == b"retry" and value.isdigit() and len(value) <= _RETRY_DIGITS:
+            retry = int(value)
+    return Event(data=b"\n".join(data), event=event, id=identity, retry=retry)

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
-import pytest
-from upstream_peers import EACH, LEGACY, MODERN, PATIENCE, Heard, body, call, scripted, stdio, upstream
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
 
-from troth.bridge import Outgoing, ask
-from troth.gateway.model import Status
+import pytest
+from upstream_peers import (
+    EACH,
+    LEGACY,
+    MODERN,
+    PATIENCE,
+    Heard,
+    body,
+    call,
+    methods,
+    script,
+    scripted,
+    stdio,
+    upstream,
+)
+
+from troth.bridge import Cause, Outgoing, ask
+from troth.gateway.model import Status, UnavailableError
+from troth.gateway.settings import EraChoice
+from troth.gateway.upstream import costs, dial
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.anyio
 
@@ -31,3 +54,157 @@ async def test_a_process_is_spoken_to_in_its_own_era(revision: str) -> None:
 async def test_a_process_of_both_eras_is_spoken_to_in_the_modern_one() -> None:
     async with upstream(stdio(*scripted(revisions=(LEGACY, MODERN)))) as (one, _ears):
         assert (await one.ready(PATIENCE)).revision == MODERN
+
+
+TEE = """
+import subprocess, sys
+child = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE)
+for line in sys.stdin.buffer:
+    with open(sys.argv[1], "ab") as log:
+        log.write(line)
+    child.stdin.write(line)
+    child.stdin.flush()
+child.stdin.close()
+sys.exit(child.wait())
+"""
+"""Keeps what a server is told."""
+PIDS = """
+import os, sys
+with open(sys.argv[1], "a") as log:
+    log.write(f"{os.getpid()}\\n")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+OLD = """
+import json, sys, time
+revision, unknown = {revision!r}, {unknown!r}
+for line in sys.stdin:
+    message = json.loads(line)
+    method, request = message.get("method"), message.get("id")
+    def say(**what):
+        print(json.dumps({{"jsonrpc": "2.0", "id": request, **what}}), flush=True)
+    if method == "initialize":
+        say(result={{"protocolVersion": revision, "capabilities": {{"tools": {{}}}}, "serverInfo": {{"name": "old"}}}})
+    elif method == "ping":
+        say(result={{}})
+    elif request is None:
+        pass
+    elif unknown == "exit":
+        sys.exit(3)
+    elif unknown == "silence":
+        pass
+    else:
+        say(error={{"code": int(unknown), "message": "no"}})
+"""
+
+
+@pytest.mark.behaviour("GEN-C3")
+@pytest.mark.parametrize("unknown", ["-32601", "-32600", "-32602", "-32000", "exit"])
+async def test_rule_18_whatever_is_no_modern_answer_is_an_old_server(tmp_path: Path, unknown: str) -> None:
+    memory: dict[str, str] = {}
+    command = script(tmp_path, OLD.format(revision=LEGACY, unknown=unknown))
+    async with upstream(stdio(*command), memory=memory) as (one, _ears):
+        assert (await one.ready(PATIENCE)).revision == LEGACY
+        assert [found.split()[:2] for found in memory.values()] == [["legacy", "stdio"]]
+
+
+async def test_rule_18_a_silent_process_gets_a_fresh_one_for_the_handshake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dial, "PROBE_SILENT", 0.2)
+    command = script(tmp_path, OLD.format(revision=LEGACY, unknown="silence"))
+    async with upstream(stdio(*command)) as (one, _ears):
+        assert (await one.ready(PATIENCE)).revision == LEGACY
+
+
+@pytest.mark.behaviour("GEN-C3")
+async def test_rule_18_a_slow_starter_is_not_taken_for_an_old_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dial, "PROBE_SILENT", 0.2)
+    slow = (sys.executable, "-c", "import os, sys, time; time.sleep(2); os.execv(sys.argv[1], sys.argv[1:])")
+    async with upstream(stdio(*slow, *scripted())) as (one, _ears):
+        assert (await one.ready(PATIENCE)).revision == MODERN
+
+
+@pytest.mark.behaviour("GEN-C3")
+async def test_rule_18_what_was_found_is_remembered_and_probed_anew_when_it_fails(tmp_path: Path) -> None:
+    memory: dict[str, str] = {}
+    log = tmp_path / "log"
+    tee = (sys.executable, "-c", TEE, str(log))
+    settings = stdio(*tee, *scripted(revisions=(LEGACY,)))
+    for wanted in (["server/discover", "initialize"], ["initialize"]):
+        log.unlink(missing_ok=True)
+        async with upstream(settings, memory=memory) as (one, _ears):
+            await one.ready(PATIENCE)
+        assert methods(log)[: len(wanted)] == wanted
+    key = next(iter(memory))
+    settings = stdio(*tee, *scripted(revisions=(MODERN,)))
+    async with upstream(settings, memory=memory) as (one, _ears):
+        await one.ready(PATIENCE)
+    assert {value.split()[0] for value in memory.values()} == {"legacy", "modern"}, "another command is another server"
+    modern = next(name for name in memory if name != key)
+    memory[modern] = memory[key]
+    async with upstream(settings, memory=memory) as (one, _ears):
+        assert (await one.ready(PATIENCE)).revision == MODERN
+    assert memory[modern].startswith("modern")
+
+
+@pytest.mark.parametrize(("era", "revision"), [(EraChoice.LEGACY, LEGACY), (EraChoice.MODERN, MODERN)])
+@pytest.mark.behaviour("GEN-C3")
+async def test_the_operator_can_choose_the_era(era: EraChoice, revision: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with upstream(stdio(sys.executable, "-c", TEE, str(log), *scripted(), era=era)) as (one, _ears):
+        assert (await one.ready(PATIENCE)).revision == revision
+    assert methods(log)[0] == {LEGACY: "initialize", MODERN: "server/discover"}[revision]
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
+async def test_a_counter_offer_of_any_known_revision_is_taken(tmp_path: Path, revision: str) -> None:
+    command = script(tmp_path, OLD.format(revision=revision, unknown="-32601"))
+    async with upstream(stdio(*command)) as (one, _ears):
+        assert (await one.ready(PATIENCE)).revision == revision
+
+
+@pytest.mark.parametrize("revision", ["1900-01-01", "2026-07-28", "\x1b[31m"])
+async def test_a_counter_offer_of_another_revision_is_named(tmp_path: Path, revision: str) -> None:
+    command = script(tmp_path, OLD.format(revision=revision, unknown="-32601"))
+    async with upstream(stdio(*command)) as (_one, ears):
+        why = await ears.until("down")
+        assert "which is none of 2024-11-05" in why
+        assert why.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("/no/such/program",), "there is no such program"),
+        ((sys.executable, "-c", "import sys; sys.exit('the database is locked')"), "the database is locked"),
+    ],
+)
+async def test_a_process_that_does_not_start_says_why(command: tuple[str, ...], words: str) -> None:
+    async with upstream(stdio(*command)) as (one, ears):
+        assert words in await ears.until("down")
+        with pytest.raises(UnavailableError, match="one is "):
+            await one.ready(0.001)
+
+
+@pytest.mark.parametrize("revision", EACH)
+async def test_a_killed_process_comes_back_and_its_calls_are_lost(revision: str, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    command = (sys.executable, "-c", PIDS, str(pids), *scripted(revisions=(revision,), breaks=("hang=prompts/list",)))
+    async with upstream(stdio(*command)) as (one, ears):
+        talk = await one.ready(PATIENCE)
+        sink = Heard()
+        talk.start(Outgoing(frame=ask("prompts/list", {})), sink)
+        await talk.ask(Outgoing(frame=ask("tools/list", {})))
+        os.kill(int(pids.read_text().split()[-1]), signal.SIGKILL)
+        lost = await sink.end()
+        assert lost.cause is Cause.BROKEN
+        assert "SIGKILL" in lost.words
+        await ears.until("up", times=2)
+        fresh = await one.ready(PATIENCE)
+        assert fresh is not talk
+        assert await fresh.ask(Outgoing(frame=ask("tools/list", {})))
+        late = Heard()
+        talk.start(call("read_note"), late)
+        assert (await late.end()).cause is Cause.DOWN
+        assert costs(one).restarts == 1

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import signal
 import subprocess
 import sys
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 30.0
 """Seconds that anything here may take."""
+PUPPET = Path(__file__).with_name("upstream_puppet.py")
 QUICK = Limits(back_off=0.05, back_off_most=0.5, stop=0.5, method=5.0)
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
@@ -198,3 +201,22 @@ def script(tmp_path: Any, text: str, name: str = "server.py") -> tuple[str, ...]
     path = tmp_path / name
     path.write_text(text)
     return (sys.executable, str(path))
+
+
+def puppet(log: Path, era: str, declared: str = "", listen: str = "honour") -> tuple[str, ...]:
+    """The command of a server whose answers to calls are dictated."""
+    return (sys.executable, str(PUPPET), str(log), era, declared, listen)
+
+
+def say(*lines: str, **how: Any) -> Outgoing:
+    """A call that dictates its answer to a puppet."""
+    return call("any", {"say": list(lines)}, **how)
+
+
+def heard_lines(log: Path) -> list[Any]:
+    """What a server was told."""
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def methods(log: Path) -> list[str]:
+    return [message.get("method", "") for message in heard_lines(log)]

@@ -1,6 +1,6 @@
-"""The CLI of the Inspector, one process for each thing asked: ``TROTH_NODE`` is a Node.js, ``TROTH_INSPECTOR`` its script.
+"""The CLI of the Inspector, one process for each thing asked.
 
-It cannot complete, listen or show notifications.
+``TROTH_NODE`` is a Node.js, ``TROTH_INSPECTOR`` the script. It cannot complete, listen or show notifications.
 """
 
 from __future__ import annotations

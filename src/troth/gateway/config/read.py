@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from troth.config import Fault, Unset, expand, mapping, read_entry, shown
+from troth.bridge.names import prefix_for
+from troth.config import Fault, Unset, expand, mapping, read_entry, read_text, shown
 from troth.gateway.config import keys
 from troth.gateway.config.source import Source, read_source
 from troth.gateway.settings import (
@@ -99,7 +100,13 @@ def load(path: str, environ: Mapping[str, str]) -> GatewaySettings | Faults:
     Returns:
         The settings; or everything that is wrong.
     """
-    source = read_source(path)
+    text = read_text(path)
+    return Faults((text,)) if isinstance(text, Fault) else load_text(path, text, environ)
+
+
+def load_text(path: str, text: str, environ: Mapping[str, str]) -> GatewaySettings | Faults:
+    """The same for a text that need not stand in the file yet."""
+    source = read_source(path, text)
     if isinstance(source, Fault):
         return Faults((source,))
     reader = _Reader(source, environ)
@@ -357,8 +364,8 @@ def prefix_of(upstream: UpstreamSettings) -> str | Unset:
     """The prefix of a server that is not alone: the operator's, or the one made from its name."""
     if upstream.prefix is not None:
         return upstream.prefix
-    made = re.sub(r"[^a-z0-9]+", "-", upstream.name.lower()).strip("-").lstrip("0123456789-")
-    return made or Unset("gives no prefix", 'set `prefix`, as in prefix = "files"')
+    made = prefix_for(upstream.name)
+    return Unset("gives no prefix", 'set `prefix`, as in prefix = "files"') if made is None else made
 
 
 def url_problem(url: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
-from troth.config import Fault, find_servers, mapping, read_json, read_text
+from troth.config import Fault, find_servers, mapping, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,11 +50,13 @@ def is_toml(path: str) -> bool:
     return PurePath(path).suffix.lower() == ".toml"
 
 
-def read_source(path: str) -> Source | Fault:
-    """Reads a file of either form."""
-    text = read_text(path)
-    if isinstance(text, Fault):
-        return text
+def read_source(path: str, text: str) -> Source | Fault:
+    """Reads a text of either form.
+
+    Args:
+        path: The file that it stands in.
+        text: The text.
+    """
     return _toml(path, text) if is_toml(path) else _json(path, text)
 
 

@@ -29,17 +29,20 @@ from troth.bridge import (
     Kind,
     Lost,
     Outgoing,
+    error_line,
+    notification_line,
     opened,
     peek,
     peek_meta,
     read,
     read_batch,
+    result_line,
 )
 from troth.capabilities import read_server
 from troth.gateway.model import UnavailableError
-from troth.gateway.upstream.envelope import SUBSCRIPTION, Envelope, notification, refusal, result
+from troth.gateway.upstream.envelope import SUBSCRIPTION, Envelope
 from troth.gateway.upstream.waiting import UNSURE, Facts, Refused, Waiter, Waiting
-from troth.gateway.upstream.words import told, unknown_method
+from troth.gateway.upstream.words import nobody_answers, told
 from troth.register import Era
 
 if TYPE_CHECKING:
@@ -131,11 +134,11 @@ class Talk:
 
     def tell(self, method: str, params: Mapping[str, object] | None = None) -> None:
         """Sends a notification."""
-        self._send(notification(method, params))
+        self._send(notification_line(method, params))
 
     async def assure(self, method: str) -> Problem | None:
         """Sends a notification that nothing may overtake; returns why it did not arrive."""
-        line = notification(method)
+        line = notification_line(method)
         self._counts.sent += len(line)
         return await self.link.deliver(line, self._common)
 
@@ -258,12 +261,18 @@ class Talk:
             words = waiting.problem or "the answer ended without a response"
             self._lose(key, Lost(Cause.MALFORMED, words))
         elif self._forgotten(waiting, problem):
-            self._hold(waiting)
+            if getattr(problem, "begun", False):
+                self._expire()
+                self._lose(key, Lost(Cause.BROKEN, SESSION_LOST))
+            else:
+                self._hold(waiting)
         elif (frame := _carried(problem, key)) is not None:
             self._answered(key, frame)
         elif not problem.sent:
             self._lose(key, Lost(Cause.DOWN, problem.words))
             self._end(problem.words)
+        elif problem.status is None and (waiting.problem or not getattr(problem, "broken", True)):
+            self._lose(key, Lost(Cause.MALFORMED, waiting.problem or problem.words))
         elif problem.status is None:
             self._lose(key, Lost(Cause.BROKEN, problem.words))
             self._owner.suspect(self)
@@ -306,6 +315,8 @@ class Talk:
             number, frame = key, msgspec.structs.replace(frame, id=key)
         if number is None or number not in self._waiting:
             self._counts.strays += 1
+            if key is not None and key in self._waiting:
+                self._waiting[key].problem = "the answer names another request"
             return False
         self._answered(number, frame)
         if key is not None and key != number:
@@ -325,7 +336,7 @@ class Talk:
         if key is not None and key in self._waiting:
             self._waiting[key].problem = f"the answer is malformed: {bad.reason}"
         if bad.kind is Kind.REQUEST and bad.id is not None and self.era is Era.LEGACY:
-            self._send(refusal(bad.id, bad.code, bad.reason))
+            self._send(error_line(bad.id, bad.code, bad.reason))
         return False
 
     def _notification(self, frame: Frame, key: Id | None) -> None:
@@ -383,13 +394,14 @@ class Talk:
             self._counts.strays += 1
             return
         if frame.method == "ping":
-            self._send(result(frame.id, {}))
+            self._send(result_line(frame.id, {}))
             return
         waiting = self._surely(key)
         if waiting is not None and waiting.sink.asked(frame):
             self._questions[frame.id] = waiting.number
             return
-        self._send(refusal(frame.id, -32601, *unknown_method(frame.method, self.revision)))
+        error = nobody_answers(frame.method, self.revision)
+        self._send(error_line(frame.id, error.code, error.message, error.data))
 
     def _surely(self, key: Id | None) -> Waiting | None:
         """The request that a message without a token surely belongs to."""

@@ -5,13 +5,13 @@ Tables keyed by revision; a missing key means that the revision has no such thin
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Raw
 
 from troth._version import version
 from troth.bridge import rewrite, written
+from troth.bridge.headers import encoded
 from troth.capabilities import ClientFacts, build_client
 from troth.register import Era, register
 
@@ -39,16 +39,6 @@ VERSION_HEADER: Final = frozenset({"2025-06-18", "2025-11-25"})
 def declared(revision: str) -> Mapping[str, object]:
     """What the gateway declares to upstreams as their client: nothing, until questions can be answered."""
     return build_client(ClientFacts(), revision=revision).capabilities
-
-
-def header(value: str) -> str:
-    """A value for ``Mcp-Name`` and its kin: as it is where it is fit for a header, else wrapped in base64.
-
-    Source: 2026-07-28/basic/transports, standard request headers.
-    """
-    if value.isascii() and value.isprintable() and value == value.strip():
-        return value
-    return f"=?base64?{base64.b64encode(value.encode('utf-8', 'surrogatepass')).decode('ascii')}?="
 
 
 class Envelope:
@@ -91,9 +81,9 @@ class Envelope:
         """The headers that go with the request over HTTP, without the session's."""
         if not self._modern:
             return self._headers
-        headers = {**self._headers, "Mcp-Method": header(request.frame.method)}
+        headers = {**self._headers, "Mcp-Method": encoded(request.frame.method)}
         if request.name:
-            headers["Mcp-Name"] = header(request.name)
+            headers["Mcp-Name"] = encoded(request.name)
         if request.headers:
             headers.update(request.headers)
         return headers
@@ -102,19 +92,3 @@ class Envelope:
     def common(self) -> dict[str, str]:
         """The headers that go with everything that is no request (notifications, answers, the GET stream)."""
         return self._headers
-
-
-def notification(method: str, params: Mapping[str, object] | None = None) -> bytes:
-    """A notification of ours as one line."""
-    return written({"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})})
-
-
-def result(number: Id, value: object) -> bytes:
-    """A result of ours as one line."""
-    return written({"jsonrpc": "2.0", "id": number, "result": value})
-
-
-def refusal(number: Id, code: int, message: str, data: object = None) -> bytes:
-    """An error of ours as one line."""
-    error = {"code": code, "message": message, **({} if data is None else {"data": data})}
-    return written({"jsonrpc": "2.0", "id": number, "error": error})

@@ -109,13 +109,13 @@ class Stream:
 
     Attributes:
         last_id: The last event id.
-        retry: Seconds to wait before it is opened again.
+        retry: Seconds that the server asks to wait before it is opened again; 0 if it does not.
         events: Events that it brought.
         answered: Whether the response was among them.
     """
 
     last_id: str = ""
-    retry: float = RETRY
+    retry: float = 0.0
     events: int = 0
     answered: bool = False
 
@@ -256,13 +256,17 @@ class HttpLink:
         return await self._client.request("POST", self._url, merged, line)
 
     def _same_origin(self, response: Response) -> str | None:
-        """Where a redirect leads, if it stays at the origin."""
+        """Where a redirect leads, if it stays at the origin and moves at all."""
+        target = self._own(response.header("location"))
+        return target if target != self._url else None
+
+    def _own(self, reference: str) -> str | None:
+        """The URL that a server refers to, if it lies at the origin of the address."""
         try:
-            target = URL(self._url).join(URL(response.header("location")))
-            same = target.origin() == self._address.origin() and target.user is None
+            target = URL(self._url).join(URL(reference))
+            return str(target) if target.origin() == self._address.origin() and target.user is None else None
         except ValueError:
             return None
-        return str(target) if same and str(target) != self._url else None
 
     async def _answer(self, key: Id | None, response: Response, headers: Mapping[str, str]) -> Problem | None:
         if not 200 <= response.status < 300:
@@ -298,7 +302,7 @@ class HttpLink:
         """Hands a frame on, unless its request was aborted meanwhile."""
         if self._closing or (key is not None and key not in self._running):
             return False
-        return self._receiver.receive(data, key)
+        return self._receiver.receive(data, key) and key is not None
 
     async def _body(self, response: Response, limit: int) -> bytes | None:
         """The whole body; None if it is too long. Once it began, a body must end within ``limits.method`` seconds."""
@@ -362,7 +366,7 @@ class HttpLink:
         response.close()
         idle = failures = 0
         while self.resume and stream.last_id and failures < RESUME_FAILURES and idle < RESUMES:
-            await anyio.sleep(stream.retry)
+            await anyio.sleep(stream.retry or RETRY)
             seen = stream.events
             try:
                 found = await self._get(headers, stream.last_id)

@@ -1,8 +1,8 @@
 """A link over HTTP+SSE of 2024-11-05: one GET stream brings everything, POSTs carry what is sent.
 
-The stream's first event, ``endpoint``, names where to POST to. It must lie at the origin of the stream's own address, or
-a server could send our frames and credentials elsewhere (rule 22 of the gateway). A POST is answered by a bare success;
-the response comes on the stream, whose end is the end of the link.
+The stream's first event, ``endpoint``, names where to POST to. It must lie at the origin of the stream's own address,
+or a server could send our frames and credentials elsewhere (rule 22 of the gateway). A POST is answered by a bare
+success; the response comes on the stream, whose end is the end of the link.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import anyio
-from yarl import URL
 
 from troth.gateway.upstream.client import FaultError
 from troth.gateway.upstream.http import EVENTS, HttpLink, Stream, kind_of
@@ -112,13 +111,8 @@ class SseLink(HttpLink):
         return super()._event(key, event, stream)
 
     def _name_endpoint(self, data: bytes) -> None:
-        try:
-            endpoint = self._address.join(URL(data.decode()))
-            same = endpoint.origin() == self._address.origin() and endpoint.user is None
-        except ValueError:
-            same = False
-        if same:
-            self._url = str(endpoint)
+        if (endpoint := self._own(data.decode("utf-8", "replace"))) is not None:
+            self._url = endpoint
             self.ready = True
         else:
             self.why = f"the endpoint event names no URL at this origin: {excerpt(data.partition(b'?')[0])}"
@@ -129,6 +123,6 @@ class SseLink(HttpLink):
         if self._running.pop(key, None) is not None and problem is not None:
             self._receiver.ended(key, problem)
 
-    async def _answer(self, key: Id | None, response: Response, headers: Mapping[str, str]) -> Problem | None:
+    async def _answer(self, key: Id | None, response: Response, headers: Mapping[str, str]) -> Problem | None:  # noqa: ARG002
         # The response comes on the stream, whatever stands in this answer.
         return await super()._answer(None, response, headers)

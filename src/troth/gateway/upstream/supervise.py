@@ -9,16 +9,20 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import anyio
 
 from troth.bridge import Cause, Lost, Outgoing, ask
 from troth.gateway.crew import Crew
 from troth.gateway.model import Status, UnavailableError
-from troth.gateway.upstream.conversation import Talk
+from troth.gateway.upstream.conversation import SESSION_LOST, Talk
 from troth.gateway.upstream.dial import DownError, Way, again, dial
-from troth.gateway.upstream.links import open_link
+from troth.gateway.upstream.envelope import Envelope
+from troth.gateway.upstream.era import Said, judge
+from troth.gateway.upstream.links import open_client, open_link
 from troth.gateway.upstream.pause import Pause
 from troth.gateway.upstream.waiting import Counts
 from troth.gateway.upstream.watch import Watch
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
     from troth.gateway.limits import Limits
     from troth.gateway.model import Observer
     from troth.gateway.settings import Transport, UpstreamSettings
-    from troth.gateway.upstream.envelope import Envelope
+    from troth.gateway.upstream.client import HttpClient
 
 CHECK: Final = 5.0
 """Seconds that an upstream gets to answer whether it is still there, after an answer of it broke off."""
@@ -94,6 +98,8 @@ class Supervisor:
         self._observer = observer
         self._limits = limits
         self._crew = Crew()
+        self._client: HttpClient | None = None
+        self._closing: set[asyncio.Task[None]] = set()
         self._way = Way(settings=settings, open=self._open, drop=self._drop, memory=memory)
         self._watch = Watch(settings.name, self._told, self._crew, limits)
         self._changed = asyncio.Event()
@@ -193,12 +199,8 @@ class Supervisor:
                 why = await self._serve(talk)
                 await self._rest(why, pause)
         finally:
-            talk, self.conversation = self.conversation, None
-            self._shown(Status.STOPPED, "it was stopped")
-            await self._watch.detach()
-            if talk is not None:
-                await talk.close("the upstream was stopped")
-            await self._crew.close()
+            with anyio.CancelScope(shield=True):
+                await self._close()
 
     async def _serve(self, talk: Talk) -> str:
         """Stays until the conversation is over for good; returns why. A lost session is replaced at once."""
@@ -216,6 +218,7 @@ class Supervisor:
                 self._ended = error.words
                 break
             talk.hand_over(fresh)
+            talk.finish(SESSION_LOST)
             self._drop(talk)
             talk = fresh
         why = self._ended
@@ -259,13 +262,23 @@ class Supervisor:
         self._changed = asyncio.Event()
 
     async def _check(self, talk: Talk) -> None:
+        """Looks whether the upstream is there, and still what it was. A refused connection ends the talk by itself."""
+        request = Outgoing(frame=ask(CHECKS[talk.era], {}), timeout=CHECK)
         try:
-            await talk.ask(Outgoing(frame=ask(CHECKS[talk.era], {}), timeout=CHECK))
+            frame = await talk.ask(request)
         except UnavailableError:
-            # Whatever it says, it lives; a connection that is refused ends the conversation by itself.
-            pass
+            return
         finally:
             self._checking = False
+        verdict = judge(frame, talk.revision)
+        if talk.era is Era.LEGACY or verdict.said is not Said.MODERN or talk is not self.conversation:
+            return
+        if verdict.facts.capabilities != talk.capabilities.raw:
+            talk.settle(Envelope(verdict.revision), verdict.facts)
+            await self._watch.detach()
+            if talk is self.conversation:
+                self._watch.attach(talk, first=False)
+                self._observer.up(self)
 
     def _told(self, frame: Frame) -> None:
         self._observer.heard(self, frame)
@@ -293,11 +306,30 @@ class Supervisor:
 
     async def _open(self, transport: Transport, envelope: Envelope) -> Talk:
         talk = Talk(envelope, self, self._limits, self.counts)
-        talk.link = await open_link(replace(self.settings, transport=transport), talk, self._crew, self._limits)
+        if self._client is None:
+            self._client = open_client(self.settings, self._limits)
+        talk.link = await open_link(
+            self.settings, talk, self._crew, self._limits, client=self._client, transport=transport
+        )
         return talk
 
     def _drop(self, talk: Talk) -> None:
-        self._crew.spawn(talk.close("another connection took its place"), f"close {self.name}")
+        """Closes a conversation in the background. Nothing cancels that: a process must be gone at the end."""
+        closing = self._crew.spawn(talk.close("another connection took its place"), f"close {self.name}")
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    async def _close(self) -> None:
+        talk, self.conversation = self.conversation, None
+        self._shown(Status.STOPPED, "it was stopped")
+        await self._watch.detach()
+        if talk is not None:
+            self._drop(talk)
+        if self._closing:
+            await asyncio.wait(self._closing)
+        await self._crew.close()
+        if self._client is not None:
+            await self._client.close()
 
 
 def open_upstream(

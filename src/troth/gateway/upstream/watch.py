@@ -15,10 +15,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from troth.bridge import Bad, Cause, Frame, Kind, Lost, Outgoing, ask, opened, read
+from troth.bridge import Bad, Cause, Frame, Kind, Lost, Outgoing, ask, notification_line, opened, read
 from troth.capabilities.facts import listen_kinds
 from troth.gateway.model import UnavailableError
-from troth.gateway.upstream.envelope import notification
 from troth.gateway.upstream.era import decoded, texts
 from troth.gateway.upstream.pause import Pause
 from troth.gateway.upstream.waiting import LISTEN
@@ -55,7 +54,7 @@ def promises(capabilities: ServerCapabilities, row: str) -> bool:
 
 def made_up(method: str, params: Mapping[str, object] | None = None) -> Frame:
     """A notification of ours, as if the upstream had sent it."""
-    return cast("Frame", read(notification(method, params)))
+    return cast("Frame", read(notification_line(method, params)))
 
 
 class _Maker(Protocol):
@@ -291,7 +290,13 @@ class Listening:
         asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asked.setdefault(uri, []).append(asked)
         self._wake.set()
-        await asked
+        # An upstream that ends each stream at once keeps nobody waiting.
+        most = 3 * self._watch.limits.method
+        try:
+            async with asyncio.timeout(most):
+                await asked
+        except TimeoutError:
+            raise UnavailableError(Lost(Cause.TIMEOUT, f"{LISTEN} was not opened within {most:g} s")) from None
 
     def release(self, uri: str) -> None:  # noqa: ARG002
         """See `_Maker`."""
@@ -334,7 +339,8 @@ class Listening:
         except asyncio.CancelledError:
             self._leave(stream)
             raise
-        if stream.opened.cancelled():
+        if not stream.alive:
+            self._gap = self._gap or stream.opened.done()
             await self._failed(stream, wanted)
             return
         old, self._current = self._current, stream

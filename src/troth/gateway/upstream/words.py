@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from troth.bridge import Bad, peek
+from troth.bridge import Bad, errors, peek
 from troth.register import register
 from troth.wire.words import excerpt
 
 if TYPE_CHECKING:
-    from troth.bridge import Frame
+    from troth.bridge import ErrorValue, Frame
 
 
 def told(error: Frame) -> str:
@@ -24,15 +24,13 @@ def told(error: Frame) -> str:
     return f"{found.get('code', 'no code')}: {excerpt(found.get('message', ''))}"
 
 
-def unknown_method(method: str, revision: str) -> tuple[str, dict[str, str] | None]:
-    """Message and data of the refusal (-32601) of a server's request that nobody here answers.
+def nobody_answers(method: str, revision: str) -> ErrorValue:
+    """The refusal of a server's request that nobody here answers.
 
     A method of the revision names the capability that was not declared; any other is unknown.
     """
     use = register().method(method, revision)
-    if use is None or "ServerRequest" not in use.roles:
-        return f"Unknown method: {excerpt(method)}", None
-    families = [register().by_id[row].path.partition(".")[0] for row in use.rows]
-    if not families:
-        return f"Method not found: {method}", None
-    return f"Method not found: {method} ({families[0]} not supported)", {"capability": families[0]}
+    rows = use.rows if use is not None and "ServerRequest" in use.roles else ()
+    if not rows:
+        return errors.unknown_method(method)
+    return errors.not_supported(method, register().by_id[rows[0]].path.partition(".")[0])

@@ -1,0 +1,351 @@
+"""Items of an upstream's lists: what hosts could not take is left out and named, small faults are mended. Sans-IO.
+
+One item that breaks the schema makes strict hosts refuse the whole list, so an item is held against it before it is
+served: members that the protocol defines have their types. What nobody defines stands as it came.
+
+Source: ``Tool``, ``Prompt``, ``Resource`` and ``ResourceTemplate`` of the schemas of all revisions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import translate
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, cast
+
+import msgspec
+from msgspec import Raw
+
+from troth.bridge import headers
+from troth.bridge.model import Bad
+from troth.bridge.names import host_uri, name_problem, shown_name
+from troth.bridge.relay import item as spelled
+from troth.bridge.write import written
+from troth.capabilities.paths import shown as printable
+
+Kind = Literal["tools", "prompts", "resources", "templates"]
+"""A kind of list, by the name that `Source` gives it."""
+
+MOST_URI = 8192
+"""Characters of a URI or URI template in a list. Every list repeats them, and hosts send them back."""
+
+
+class Form(NamedTuple):
+    """What items of a kind are."""
+
+    definition: str
+    """Name in the schema."""
+    key: str
+    """The member that they are called by."""
+    word: str
+    """In messages."""
+
+
+FORMS: Mapping[Kind, Form] = {
+    "tools": Form("Tool", "name", "tool"),
+    "prompts": Form("Prompt", "name", "prompt"),
+    "resources": Form("Resource", "uri", "resource"),
+    "templates": Form("ResourceTemplate", "uriTemplate", "resource template"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The lists of one upstream, and what the operator wants of them.
+
+    Attributes:
+        name: Name of the upstream.
+        prefix: Text before its names and URIs; empty for none.
+        tools: Its tools in its order, each an object of JSON values or `Raw`; None while they are not known.
+        prompts: The same of its prompts.
+        resources: The same of its resources.
+        templates: The same of its resource templates.
+        allow: Patterns (globs) of its own names of the tools that hosts see.
+        deny: Patterns of tools that they do not see, also of allowed ones.
+        rename: Its own name of a tool -> the name to show before the prefix is put on.
+        describe: Its own name of a tool -> the description to show.
+        mirrors: Whether it reads ``Mcp-Param`` headers (modern HTTP): a tool whose annotations are invalid is then
+            left out, else the annotations are.
+        hints: Kind -> ``ttlMs`` and ``cacheScope`` of its list, where it gave them.
+    """
+
+    name: str
+    prefix: str = ""
+    tools: tuple[Mapping[str, object], ...] | None = None
+    prompts: tuple[Mapping[str, object], ...] | None = None
+    resources: tuple[Mapping[str, object], ...] | None = None
+    templates: tuple[Mapping[str, object], ...] | None = None
+    allow: tuple[str, ...] = ("*",)
+    deny: tuple[str, ...] = ()
+    rename: Mapping[str, str] = field(default_factory=dict[str, str])
+    describe: Mapping[str, str] = field(default_factory=dict[str, str])
+    mirrors: bool = False
+    hints: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, "tuple[int, str]"])
+
+    def items(self, kind: Kind) -> tuple[Mapping[str, object], ...] | None:
+        """The list of a kind; None while it is not known."""
+        return getattr(self, kind)
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that hosts can name.
+
+    Attributes:
+        kind: The kind of list that it is of.
+        shown: The name, URI or URI template that hosts see.
+        source: Name of its upstream.
+        prefix: Prefix of its upstream.
+        own: The upstream's own name, URI or URI template.
+        members: The item, as `Raw`; empty for a resource that no list has.
+        plan: The headers of its calls (tools); None for none.
+        lines: Revision -> the item as hosts of it see it, made on demand.
+    """
+
+    kind: Kind
+    shown: str
+    source: str
+    prefix: str
+    own: str
+    members: Mapping[str, Raw] = {}
+    plan: headers.Plan | None = None
+    lines: dict[str, bytes] = {}
+
+    def line(self, revision: str) -> bytes:
+        """The item as a host of a revision sees it."""
+        made = self.lines.get(revision)
+        if made is None:
+            definition = FORMS[self.kind].definition
+            made = written(spelled(definition, self.members, target=revision, prefix=self.prefix, name=self.shown))
+            self.lines[revision] = made
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a source gives to the catalogue.
+
+    Attributes:
+        source: The source.
+        entries: Kind -> entries in the upstream's order; a kind that is not known is missing.
+        problems: What was left out or mended, and why.
+        filtered: Whether the operator's patterns left something out.
+    """
+
+    source: Source
+    entries: Mapping[Kind, tuple[Entry, ...]]
+    problems: tuple[str, ...]
+    filtered: bool
+
+
+def prepare(source: Source) -> Prepared:
+    """Reads the lists of a source."""
+    problems: list[str] = []
+    entries: dict[Kind, tuple[Entry, ...]] = {}
+    allowed = _allowed(source.allow, source.deny)
+    filtered = False
+    for kind, form in FORMS.items():
+        items = source.items(kind)
+        if items is None:
+            continue
+        found: list[Entry] = []
+        for item in items:
+            own = _text(item.get(form.key))
+            if kind == "tools" and not allowed(own):
+                filtered = True
+                continue
+            made = _entry(source, kind, own, item, problems)
+            if isinstance(made, str):
+                problems.append(left_out(source.name, kind, own, made))
+            else:
+                found.append(made)
+        entries[kind] = tuple(found)
+    return Prepared(source, entries, tuple(problems), filtered)
+
+
+def left_out(source: str, kind: Kind, name: str, why: str) -> str:
+    """The sentence about an item that hosts do not see."""
+    return f"{source}: {FORMS[kind].word} {printable(name)!r} is left out: {why}"
+
+
+class _Icon(msgspec.Struct):
+    src: str
+
+
+class _Hints(msgspec.Struct):
+    title: str = ""
+    readOnlyHint: bool = False  # noqa: N815 - names of the protocol, here and below
+    destructiveHint: bool = False  # noqa: N815
+    idempotentHint: bool = False  # noqa: N815
+    openWorldHint: bool = False  # noqa: N815
+
+
+class _Annotations(msgspec.Struct):
+    audience: list[str] = []
+    priority: int | float = 0
+    lastModified: str = ""  # noqa: N815
+
+
+class _Argument(msgspec.Struct):
+    name: str
+    title: str = ""
+    description: str = ""
+    required: bool = False
+
+
+class _Schema(msgspec.Struct):
+    type: Literal["object", ""] = ""
+    properties: dict[str, Raw] = {}
+    required: list[str] = []
+
+
+class _Item(msgspec.Struct, kw_only=True):
+    name: str
+    title: str = ""
+    description: str = ""
+    icons: list[_Icon] = []
+    meta: dict[str, Raw] = msgspec.field(name="_meta", default_factory=dict[str, Raw])
+
+
+class _Tool(_Item):
+    inputSchema: _Schema  # noqa: N815
+    outputSchema: dict[str, Raw] = {}  # noqa: N815
+    annotations: _Hints = msgspec.field(default_factory=_Hints)
+
+
+class _Prompt(_Item):
+    arguments: list[_Argument] = []
+
+
+class _Resource(_Item, kw_only=True):
+    uri: str
+    mimeType: str = ""  # noqa: N815
+    size: int | float = 0
+    annotations: _Annotations = msgspec.field(default_factory=_Annotations)
+
+
+class _Template(_Item, kw_only=True):
+    uriTemplate: str  # noqa: N815
+    mimeType: str = ""  # noqa: N815
+    annotations: _Annotations = msgspec.field(default_factory=_Annotations)
+
+
+_READERS: Mapping[Kind, Callable[[bytes], Any]] = {
+    "tools": msgspec.json.Decoder(_Tool).decode,
+    "prompts": msgspec.json.Decoder(_Prompt).decode,
+    "resources": msgspec.json.Decoder(_Resource).decode,
+    "templates": msgspec.json.Decoder(_Template).decode,
+}
+"""What the schema says of the members that it defines; null is treated before."""
+
+_NULL = Raw(b"null")
+_OBJECT = Raw(b'"object"')
+_NESTED = ("annotations", "arguments", "icons")
+"""Members whose own members are held against the schema too."""
+
+_read_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_read_level = msgspec.json.Decoder(dict[str, Raw] | list[Raw]).decode
+_read_text = msgspec.json.Decoder(str).decode
+
+
+def _members(kind: Kind, item: Mapping[str, object]) -> dict[str, Raw] | str:
+    """The members of an item that a strict host takes, or why there is no such item.
+
+    Null in the place of a member that may be absent means absent. A tool's ``inputSchema`` without a type takes an
+    object, since arguments are one.
+    """
+    data = written(item)
+    if b"null" in data:
+        data = written(_present(item, _NESTED))
+    try:
+        read = _READERS[kind](data)
+    except msgspec.DecodeError as error:
+        return str(error)
+    members = _read_members(data)
+    if kind == "tools" and not read.inputSchema.type:
+        schema = _read_members(members["inputSchema"])
+        members["inputSchema"] = Raw(written({"type": _OBJECT, **schema}))
+    return members
+
+
+def _present(value: object, nested: tuple[str, ...] = ()) -> object:
+    """A value without members that are null, and the same of the named members."""
+    if isinstance(value, Raw):
+        value = _read_level(value) if memoryview(value)[0] in b"{[" else value
+    if isinstance(value, list):
+        return [_present(item) for item in cast("list[object]", value)]
+    if not isinstance(value, Mapping):
+        return value
+    members = cast("Mapping[str, object]", value)
+    return {
+        name: _present(member) if name in nested else member
+        for name, member in members.items()
+        if member is not None and member != _NULL
+    }
+
+
+def _text(value: object) -> str:
+    """The text that a member is; empty for anything else."""
+    if isinstance(value, Raw):
+        try:
+            return _read_text(value)
+        except msgspec.DecodeError:
+            return ""
+    return value if isinstance(value, str) else ""
+
+
+def _uri_problem(uri: str) -> str:
+    """Why no host would take a URI or URI template, in words; empty if it is fine."""
+    if not uri.strip():
+        return "the URI is empty"
+    if len(uri) > MOST_URI:
+        return f"the URI has more than {MOST_URI} characters"
+    return "" if uri.isprintable() else "the URI has a character that cannot be shown"
+
+
+@lru_cache(maxsize=256)
+def _allowed(allow: tuple[str, ...], deny: tuple[str, ...]) -> Callable[[str], bool]:
+    """Whether hosts see a tool, by its own name."""
+    yes, no = _pattern(allow), _pattern(deny)
+    return lambda name: yes.match(name) is not None and no.match(name) is None
+
+
+def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, globs)) or r"(?!)")
+
+
+def _entry(source: Source, kind: Kind, own: str, item: Mapping[str, object], problems: list[str]) -> Entry | str:
+    """The entry of an item, or why it is left out. What is only mended goes to `problems`."""
+    members = _members(kind, item)
+    if isinstance(members, str):
+        return members
+    if kind in ("resources", "templates"):
+        shown = host_uri(source.prefix, own)
+        return _uri_problem(own) or Entry(
+            kind=kind, shown=shown, source=source.name, prefix=source.prefix, own=own, members=members
+        )
+    name = source.rename.get(own, own) if kind == "tools" else own
+    if problem := name_problem(name):
+        return problem
+    plan = None
+    if kind == "tools":
+        if own in source.describe:
+            members["description"] = Raw(written(source.describe[own]))
+        found = headers.plan(members["inputSchema"])
+        if isinstance(found, Bad):
+            if source.mirrors:
+                return found.reason
+            members["inputSchema"] = headers.without_annotations(members["inputSchema"])
+            problems.append(f"{source.name}: tool {printable(own)!r} goes without its annotations: {found.reason}")
+        else:
+            plan = found
+    return Entry(
+        kind=kind,
+        shown=shown_name(source.prefix, name),
+        source=source.name,
+        prefix=source.prefix,
+        own=own,
+        members=members,
+        plan=plan,
+    )

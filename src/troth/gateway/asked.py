@@ -1,0 +1,139 @@
+"""One request of a host with everything that its handler needs, and what is known of the host that sent it."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from troth.bridge import Bad, fresh
+from troth.bridge.promise import Connection
+from troth.gateway.model import Answer
+from troth.register import Era
+from troth.results import server_info
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from troth.bridge import Frame, Id
+    from troth.bridge.errors import ErrorValue
+    from troth.bridge.listed import Entry
+    from troth.bridge.listed import Kind as ListKind
+    from troth.capabilities import Built
+    from troth.gateway.audience import Audience
+    from troth.gateway.calls import Call
+    from troth.gateway.fleet import Fleet
+    from troth.gateway.gateway import Gateway
+    from troth.gateway.model import Host, Stream
+
+SHOWN: Final = 120
+"""Characters of a stranger's text that are repeated."""
+
+
+class HostSession:
+    """A legacy session. Implements `troth.gateway.model.Session`.
+
+    Attributes:
+        id: Unguessable.
+        host: Who it is with.
+        push: Whether its outbox reaches the host.
+        built: What it was promised, which holds to its end.
+        audience: Where it hears of changes; joined from ``notifications/initialized`` on.
+        fleet: The upstreams that it sees.
+        level: Log level that it set; None before.
+        running: Relayed requests in flight, by the host's id.
+        calls: Requests that it made.
+        last: When it made the last one (monotonic seconds).
+        connection: What its connection can carry.
+    """
+
+    def __init__(self, host: Host, fleet: Fleet, connection: Connection, audience: Audience) -> None:
+        self.id = secrets.token_urlsafe(24)
+        self.host = host
+        self.connection = connection
+        self.push = connection.push
+        self.built = fleet.promised(connection)
+        self.audience = audience
+        self.fleet = fleet
+        self.level: str | None = None
+        self.running: dict[Id, Call] = {}
+        self.calls = 0
+        self.last = time.monotonic()
+
+
+@dataclass(slots=True)
+class Seen:
+    """What is known of a modern host: requests of one credential under one name.
+
+    Attributes:
+        host: The host of the last request.
+        built: What it was promised.
+        calls: Requests that it made.
+        last: When it made the last one (monotonic seconds).
+        streams: Listens that are open.
+    """
+
+    host: Host
+    built: Built
+    calls: int = 0
+    last: float = 0.0
+    streams: int = 0
+
+
+class Asked(NamedTuple):
+    """One request with everything that its handler needs."""
+
+    gateway: Gateway
+    frame: Frame
+    host: Host
+    session: HostSession | None
+    fleet: Fleet
+    built: Built
+    stream: Stream
+
+    def result(self, result: Mapping[str, object]) -> Answer:
+        """The answer with this result; complete, where the revision says so."""
+        if self.host.era is Era.MODERN and "resultType" not in result:
+            result = {**result, "resultType": "complete"}
+        return Answer(fresh.result_line(cast("Id", self.frame.id), result))
+
+    def error(self, code: int, message: str, data: object = None) -> Answer:
+        """The answer with this error."""
+        return Answer(fresh.error_line(self.frame.id, code, message, data), code)
+
+    def refuse(self, error: ErrorValue) -> Answer:
+        """The answer with this error."""
+        return self.error(error.code, error.message, error.data)
+
+    def bad(self, bad: Bad) -> Answer:
+        """The answer to a request with this fault."""
+        return self.error(bad.code, bad.reason)
+
+    async def route(self, kind: ListKind, shown: str) -> Entry | None:
+        """Who owns a name. Names of upstreams that have not started yet are waited for."""
+        entry = self.fleet.known.route(kind, shown)
+        if entry is None and self.fleet.waiting():
+            await self.fleet.settled()
+            entry = self.fleet.known.route(kind, shown)
+        return entry
+
+
+def connection_of(host: Host, *, push: bool = False) -> Connection:
+    """What the connection of a host can carry."""
+    return Connection(revision=host.revision, push=push, can_listen=host.era is Era.MODERN, profile=host.profile)
+
+
+@lru_cache(maxsize=16)
+def us(revision: str) -> dict[str, Any]:
+    """``serverInfo`` of the gateway."""
+    from troth._version import version
+
+    return server_info(name="troth", version=version, title="Troth", revision=revision)
+
+
+def printable(text: str) -> str:
+    """A stranger's text, fit to print: short, without controls."""
+    short = text[:SHOWN]
+    return short if short.isprintable() else short.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,136 @@
+"""What hosts want to hear of: log levels, resource subscriptions, ``subscriptions/listen``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from troth.bridge import BAD_PARAMS, Bad, errors, fresh, members, peek
+from troth.gateway.audience import SUBSCRIPTION, Audience
+from troth.gateway.fleet import LEVELS
+from troth.gateway.member import FAMILIES
+from troth.gateway.model import Sort, UnavailableError
+from troth.gateway.relaying import RELAYED, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from msgspec import Raw
+
+    from troth.gateway.asked import Asked
+    from troth.gateway.model import Answer
+
+FILTERS: Final[Mapping[str, str]] = {f"{family}ListChanged": family for family in FAMILIES}
+"""Field of the filter of ``subscriptions/listen`` -> the family whose changes it asks for."""
+
+
+_FILTER: Final = (*FILTERS, "resourceSubscriptions")
+_read_flag = msgspec.json.Decoder(bool).decode
+_read_texts = msgspec.json.Decoder(list[str]).decode
+
+
+async def set_level(asked: Asked) -> Answer:
+    """The level from which on a session gets log messages."""
+    peeked = peek(asked.frame, "level")
+    level = None if isinstance(peeked, Bad) else peeked.get("level")
+    if level not in LEVELS or asked.session is None:
+        return asked.error(BAD_PARAMS, f"params: level: one of {', '.join(LEVELS)} belongs here")
+    asked.session.level = level
+    asked.fleet.level(asked.session, level)
+    return asked.result({})
+
+
+async def subscribe(asked: Asked) -> Answer:
+    """Updates of a resource, for a session."""
+    return await _subscription(asked, begins=True)
+
+
+async def unsubscribe(asked: Asked) -> Answer:
+    """No more updates of a resource, for a session."""
+    return await _subscription(asked, begins=False)
+
+
+async def _subscription(asked: Asked, *, begins: bool) -> Answer:
+    peeked = peek(asked.frame, "uri")
+    uri = None if isinstance(peeked, Bad) else peeked.get("uri")
+    if uri is None or asked.session is None:
+        return asked.error(BAD_PARAMS, "params: uri: the URI of a resource belongs here")
+    audience = asked.session.audience
+    if not begins:
+        await asked.fleet.unsubscribe(audience, uri)
+        return asked.result({})
+    limit = asked.gateway.limits.subscriptions
+    if len(audience.watched) >= limit:
+        return asked.error(errors.INTERNAL, f"more than {limit} subscriptions (limit: subscriptions)")
+    problem = await _watch(asked, audience, uri)
+    return asked.result({}) if problem is None else problem
+
+
+async def listen(asked: Asked) -> Answer:
+    """A stream of changes: acknowledged first, then open until the host or the gateway ends it."""
+    peeked = peek(asked.frame, "notifications")
+    raw = peeked if isinstance(peeked, Bad) else peeked.get("notifications")
+    wanted = raw if isinstance(raw, Bad) or raw is None else members(raw, "params: notifications", _FILTER)
+    if wanted is None or isinstance(wanted, Bad):
+        reason = wanted.reason if wanted is not None else "params: notifications: an object belongs here"
+        return asked.error(BAD_PARAMS, reason)
+    filter_ = _filter(wanted, asked.gateway.limits.subscriptions)
+    if isinstance(filter_, Bad):
+        return asked.error(BAD_PARAMS, filter_.reason)
+    await asked.fleet.settled()
+    flags, uris = filter_
+    families = [family for family in flags if asked.built.has(f"{family}.listChanged")]
+    audience = Audience(asked.host, asked.stream, families, asked.frame.id)
+    try:
+        return await _listened(asked, audience, families, uris)
+    finally:
+        asked.gateway.crew.spawn(asked.fleet.leave(audience), "leave")
+
+
+async def _listened(asked: Asked, audience: Audience, families: list[str], uris: list[str] | None) -> Answer:
+    honoured: dict[str, object] = {name: True for name, family in FILTERS.items() if family in families}
+    if uris is not None and asked.built.has("resources.subscribe"):
+        honoured["resourceSubscriptions"] = [uri for uri in uris if await _watch(asked, audience, uri) is None]
+    acknowledged = {"_meta": audience.meta, "notifications": honoured}
+    asked.stream.send(fresh.notification_line("notifications/subscriptions/acknowledged", acknowledged), Sort.OTHER)
+    for family in families:
+        audience.served[family] = asked.fleet.digest(family, asked.host)
+        if asked.fleet.missed(family, asked.host):
+            audience.changed(family)
+    asked.fleet.join(audience)
+    await audience.ended.wait()
+    if asked.host.transport == "stdio":
+        asked.stream.send(fresh.notification_line("notifications/cancelled", {"requestId": asked.frame.id}), Sort.OTHER)
+    return asked.result({"resultType": "complete", "_meta": {SUBSCRIPTION: asked.frame.id}})
+
+
+async def _watch(asked: Asked, audience: Audience, uri: str) -> Answer | None:
+    """Subscribes to a resource; what to answer if that cannot be."""
+    entry = await asked.route("resources", uri)
+    owner = asked.fleet.member(entry.source) if entry is not None else None
+    if entry is None or owner is None:
+        return unknown(asked, RELAYED["resources/read"], uri)
+    try:
+        await asked.fleet.subscribe(audience, uri, owner, entry.own)
+    except UnavailableError as error:
+        if error.error is not None and owner.conversation is not None:
+            made = errors.translated(
+                error.error, asked.frame.method, owner.conversation.revision, asked.host.revision, uri
+            )
+            return asked.refuse(made)
+        return asked.error(errors.INTERNAL, f"{owner.name}: {error}")
+    return None
+
+
+def _filter(wanted: Mapping[str, Raw], most: int) -> tuple[list[str], list[str] | None] | Bad:
+    """The families and URIs that a listen asks for."""
+    try:
+        flags = [family for name, family in FILTERS.items() if name in wanted and _read_flag(wanted[name])]
+        raw = wanted.get("resourceSubscriptions")
+        uris = None if raw is None else list(dict.fromkeys(_read_texts(raw)))
+    except msgspec.DecodeError:
+        return Bad(BAD_PARAMS, "params: notifications: flags are true or false, resourceSubscriptions a list of texts")
+    if uris is not None and len(uris) > most:
+        return Bad(BAD_PARAMS, f"params: notifications: more than {most} URIs (limit: subscriptions)")
+    return flags, uris

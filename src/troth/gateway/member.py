@@ -1,0 +1,333 @@
+"""One upstream and what it lists. Lists are fetched whole, when it comes up, says that they changed, or is due.
+
+A member belongs to the fleet of one principal, or to several where the operator said ``share = "always"``; those that
+look at it are its watchers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+
+import anyio
+import msgspec
+
+from troth.bridge import Kind, Outgoing, ask, errors, peek
+from troth.bridge.promise import paths
+from troth.gateway.model import Status, UnavailableError
+from troth.register import Era, Side, register
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from troth.bridge import Frame
+    from troth.bridge.listed import Kind as ListKind
+    from troth.gateway.crew import Crew
+    from troth.gateway.limits import Limits
+    from troth.gateway.model import Conversation, Upstream
+    from troth.gateway.settings import UpstreamSettings
+
+Item = dict[str, Any]
+
+
+class Listed(NamedTuple):
+    """How a list is asked for: method, member of the result, family that gates it."""
+
+    method: str
+    member: str
+    family: str
+
+
+LISTS = cast(
+    "Mapping[ListKind, Listed]",
+    {
+        "tools": Listed("tools/list", "tools", "tools"),
+        "prompts": Listed("prompts/list", "prompts", "prompts"),
+        "resources": Listed("resources/list", "resources", "resources"),
+        "templates": Listed("resources/templates/list", "resourceTemplates", "resources"),
+    },
+)
+"""Kinds of lists."""
+
+COMPLETE: Final = "completion/complete"
+
+FAMILIES: Final = ("tools", "prompts", "resources")
+
+CHANGES: Final[Mapping[str, str]] = {f"notifications/{family}/list_changed": family for family in FAMILIES}
+"""Notification -> the family whose lists changed."""
+
+SPREAD: Final = 0.1
+"""Part of a pause by which polls are spread, so that many upstreams are not asked at once."""
+SLOWER: Final = 1.5
+"""By how much a poll that found nothing new makes the next pause longer."""
+SLOWEST: Final = 10.0
+"""The longest pause between polls, as a multiple of the shortest."""
+
+_read_items = msgspec.json.Decoder(list[Any]).decode
+_read_number = msgspec.json.Decoder(int).decode
+_read_text = msgspec.json.Decoder(str).decode
+
+
+class Watcher(Protocol):
+    """Who looks at a member: a fleet."""
+
+    def listed(self, member: Member) -> None:
+        """Its lists, its status or what it promises may have changed."""
+        ...
+
+    def updated(self, member: Member, frame: Frame) -> None:
+        """A resource of it changed."""
+        ...
+
+
+class Member:
+    """One upstream with its lists. Implements `troth.gateway.model.Observer`.
+
+    Args:
+        settings: The upstream's part of the configuration.
+        prefix: Text before its names and URIs; empty for none.
+        crew: Owner of the tasks that fetch.
+        limits: Bounds of lists, pages and waits.
+
+    Attributes:
+        lists: Kind -> its items; a kind that was never fetched is missing.
+        hints: Kind -> how long the list may be kept (milliseconds), and by whom (modern).
+        notes: Kind -> what is wrong with its list, in words.
+        settled: Set once the lists are known, or the first attempt has failed.
+        remembered: Paths that it declared when it was last seen; None if it never was.
+        completes: Whether it answers ``completion/complete`` though its revision has no capability for that; None where
+            the capability decides.
+        dropped: Notifications that belong to no request and to nobody (logs), counted.
+    """
+
+    def __init__(self, settings: UpstreamSettings, prefix: str, crew: Crew, limits: Limits) -> None:
+        self.settings = settings
+        self.name = settings.name
+        self.prefix = prefix
+        self.upstream: Upstream = cast("Upstream", None)
+        self.lists: dict[str, tuple[Item, ...]] = {}
+        self.hints: dict[str, tuple[int, str]] = {}
+        self.notes: dict[str, str] = {}
+        self.settled = anyio.Event()
+        self.watchers: set[Watcher] = set()
+        self.remembered: frozenset[str] | None = None
+        self.completes: bool | None = None
+        self.dropped = 0
+        self.remembers: Callable[[Member], None] = lambda _: None
+        self._crew = crew
+        self._limits = limits
+        self._dirty: set[str] = set()
+        self._fetching = False
+        self._pause = 0.0
+        self._poll: asyncio.TimerHandle | None = None
+        self._grace: asyncio.TimerHandle | None = None
+        self._gone = False
+        self._done = anyio.Event()
+
+    @property
+    def conversation(self) -> Conversation | None:
+        """The open conversation; None unless ready."""
+        return self.upstream.conversation
+
+    @property
+    def listed(self) -> bool:
+        """Whether hosts see its names: not while it is down for longer than a restart takes."""
+        return not self._gone
+
+    async def stop(self) -> None:
+        """Ends the upstream."""
+        self._cancel(self._poll)
+        self._cancel(self._grace)
+        self.watchers.clear()
+        await self.upstream.stop()
+
+    # Observer
+
+    def up(self, upstream: Upstream) -> None:  # noqa: ARG002 - ours
+        """Everything may be new."""
+        self._cancel(self._grace)
+        self.refetch(*LISTS)
+
+    def down(self, upstream: Upstream) -> None:
+        """Its names stay for the time of a restart."""
+        self._cancel(self._poll)
+        if not self.lists or upstream.status is Status.STOPPED:
+            self._vanish()
+        else:
+            self._grace = asyncio.get_running_loop().call_later(self._limits.grace, self._vanish)
+
+    def heard(self, upstream: Upstream, frame: Frame) -> None:  # noqa: ARG002 - ours
+        """Takes what the upstream says outside of requests."""
+        family = CHANGES.get(frame.method)
+        if family is not None:
+            self.refetch(*(kind for kind, how in LISTS.items() if how.family == family))
+        elif frame.method == "notifications/resources/updated":
+            for watcher in tuple(self.watchers):
+                watcher.updated(self, frame)
+        else:
+            self.dropped += 1
+
+    # Lists
+
+    def refetch(self, *kinds: str) -> None:
+        """Fetches lists anew; several calls before the first ends are one."""
+        self._dirty.update(kinds)
+        if not self._fetching:
+            self._fetching = True
+            self._done = anyio.Event()
+            self._crew.spawn(self._fetch(), f"lists of {self.name}")
+
+    async def fetched(self) -> None:
+        """Waits until a fetch that runs has ended; bounded by its own limits."""
+        if self._fetching:
+            await self._done.wait()
+
+    async def _fetch(self) -> None:
+        before = dict(self.lists)
+        try:
+            while self._dirty and (conversation := self.conversation) is not None:
+                kinds: list[ListKind] = [kind for kind in LISTS if kind in self._dirty]
+                self._dirty.clear()
+                for kind in kinds:
+                    self.hints.pop(kind, None)
+                    await self._list(conversation, kind)
+                self.completes = await self._completes(conversation)
+        except UnavailableError:
+            # The conversation ended in between; `up` comes again.
+            pass
+        finally:
+            self._fetching = False
+            self._done.set()
+        if self.conversation is None:
+            return
+        self._gone = False
+        self._dirty.clear()
+        self.settled.set()
+        self.remembered = paths(self.conversation.capabilities)
+        self.remembers(self)
+        self._schedule(same=before == self.lists)
+        for watcher in tuple(self.watchers):
+            watcher.listed(self)
+
+    async def _list(self, conversation: Conversation, kind: ListKind) -> None:
+        how = LISTS[kind]
+        if not conversation.capabilities.has(how.family):
+            self.lists[kind] = ()
+            self.notes.pop(kind, None)
+            return
+        try:
+            items, note = await self._pages(conversation, kind, how)
+        except UnavailableError as error:
+            if self.conversation is not conversation:
+                raise
+            self.notes[kind] = f"{how.method}: {error}"
+            self.lists.setdefault(kind, ())
+            return
+        self.lists[kind] = tuple(items)
+        if note:
+            self.notes[kind] = f"{how.method}: {note}"
+        else:
+            self.notes.pop(kind, None)
+
+    async def _pages(self, conversation: Conversation, kind: str, how: Listed) -> tuple[list[Item], str]:
+        """All pages of a list, and what is wrong with it."""
+        items: list[Item] = []
+        cursors: set[str] = set()
+        params: dict[str, object] = {}
+        for _ in range(self._limits.pages):
+            asked = Outgoing(frame=ask(how.method, params), timeout=self._limits.method, again=True)
+            frame = await conversation.ask(asked)
+            page, problem = _items(frame, how.member)
+            items += page
+            self._hint(kind, frame)
+            if len(items) > self._limits.listed:
+                return items[: self._limits.listed], f"more than {self._limits.listed} items; the rest is left out"
+            peeked = peek(frame, "nextCursor")
+            cursor = peeked.get("nextCursor") if isinstance(peeked, dict) else None
+            if problem or cursor is None:
+                return items, problem
+            if cursor in cursors:
+                return items, "the same cursor twice; the rest is left out"
+            cursors.add(cursor)
+            params = {"cursor": cursor}
+        return items, f"more than {self._limits.pages} pages; the rest is left out"
+
+    async def _completes(self, conversation: Conversation) -> bool | None:
+        """Tries completion where the revision has no capability that would tell (2024-11-05)."""
+        if any(row.side is Side.SERVER for row in register().gating(COMPLETE, conversation.revision)):
+            return None
+        if self.completes is not None:
+            return self.completes
+        prompts, templates = self.lists.get("prompts", ()), self.lists.get("templates", ())
+        references = [{"type": "ref/prompt", "name": prompt.get("name")} for prompt in prompts[:1]]
+        references += [{"type": "ref/resource", "uri": template.get("uriTemplate")} for template in templates[:1]]
+        for reference in references[:1]:
+            params = {"ref": reference, "argument": {"name": "", "value": ""}}
+            try:
+                await conversation.ask(Outgoing(frame=ask(COMPLETE, params), timeout=self._limits.method, again=True))
+            except UnavailableError as error:
+                return error.error is not None and errors.code(error.error) != errors.METHOD_NOT_FOUND
+            return True
+        return False
+
+    def _hint(self, kind: str, frame: Frame) -> None:
+        """Takes how long the list may be kept, and by whom (modern)."""
+        parts = frame.parts or {}
+        try:
+            ttl = _read_number(parts.get("ttlMs", b"0"))
+            scope = _read_text(parts.get("cacheScope", b'"private"'))
+        except msgspec.DecodeError:
+            return
+        ttl = max(0, min(ttl, int(self._limits.poll_most * 1000)))
+        old = self.hints.get(kind, (ttl, scope))
+        self.hints[kind] = (min(old[0], ttl), scope if old[1] == scope else "private")
+
+    def _schedule(self, *, same: bool) -> None:
+        """Plans the next look at lists that could not be read, or whose changes the upstream does not announce."""
+        self._cancel(self._poll)
+        silent = [*LISTS] if self.notes else self._silent()
+        ttls = [self.hints[kind][0] / 1000 for kind in silent if self.hints.get(kind, (0, ""))[0]]
+        wish = self._limits.poll_least if self.notes else self.settings.poll or min(ttls, default=None)
+        if not silent or wish is None:
+            return
+        least = max(wish, self._limits.poll_least)
+        self._pause = min(self._pause * SLOWER, least * SLOWEST) if same and self._pause else least
+        pause = self._pause * (1 + SPREAD * random.random())  # noqa: S311 - spreads load, hides nothing
+        self._poll = asyncio.get_running_loop().call_later(pause, lambda: self.refetch(*silent))
+
+    def _silent(self) -> list[str]:
+        """Kinds of lists that are declared and whose changes are not announced."""
+        conversation = self.conversation
+        if conversation is None:
+            return []
+        has = conversation.capabilities.has
+        return [kind for kind, how in LISTS.items() if has(how.family) and not has(f"{how.family}.listChanged")]
+
+    def _vanish(self) -> None:
+        self._gone = True
+        self.settled.set()
+        for watcher in tuple(self.watchers):
+            watcher.listed(self)
+
+    def _cancel(self, handle: asyncio.TimerHandle | None) -> None:
+        if handle is not None:
+            handle.cancel()
+
+    @property
+    def era(self) -> Era | None:
+        """Era of the open conversation."""
+        return self.conversation.era if self.conversation is not None else None
+
+
+def _items(frame: Frame, member: str) -> tuple[list[Item], str]:
+    """The items of one page; what is no object is left out, and said."""
+    raw = (frame.parts or {}).get(member)
+    if frame.kind is not Kind.RESPONSE or raw is None:
+        return [], f"a result without {member}"
+    try:
+        values = _read_items(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return [], f"{member} is no list"
+    items = [cast("Item", value) for value in values if isinstance(value, dict)]
+    return items, "" if len(items) == len(values) else f"{len(values) - len(items)} items that are no objects"

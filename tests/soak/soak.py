@@ -1,0 +1,468 @@
+"""A week's abuse in some minutes: ``python tests/soak/soak.py [--minutes 10] [--hosts 200]``.
+
+A gateway in front of four servers of both eras, over stdio and HTTP. Two of the servers are left in peace, so what is
+promised about them must hold; two are killed again and again. Hosts of both eras come, call, listen, leave in the
+middle of calls and come back; others send junk, or read nothing; the configuration changes and is read again. Every
+few seconds a list and a resource change, and every open listener must hear it.
+
+At the end the figures of the gateway are compared with those from before: nothing may have stayed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "interop")]
+
+import aiohttp
+import anyio
+import conformance
+from soak_figures import Figures, below, command, held, kill
+from soak_hosts import (
+    HEARD,
+    META,
+    NEW,
+    WATCHED,
+    Failed,
+    Gone,
+    HttpHost,
+    Ledger,
+    LegacyHttp,
+    LegacyStdio,
+    ModernHttp,
+    ModernStdio,
+    Plan,
+    uri,
+)
+
+if TYPE_CHECKING:
+    from soak_hosts import Host
+
+STEADY, SHAKY = ("old", "new"), ("frail", "web")
+OVER_STDIO = 4
+"""Hosts over stdio: each starts a gateway with servers of its own."""
+BACK = 40.0
+"""Seconds within which a killed server must answer again."""
+CALM = 20.0
+"""Seconds within which a gateway without hosts must have let go of everything."""
+SERVER = str(conformance.SERVERS / "every_dual.py")
+
+
+def legacy_command() -> tuple[str, ...]:
+    """The server of the old SDK; where its environment is missing, the dual one, to be spoken to in the old way."""
+    return conformance.ONLY_LEGACY if Path(conformance.MCP1).is_file() else conformance.DUAL
+
+
+class Soak:
+    """One soak.
+
+    Args:
+        folder: For configurations and logs.
+        seconds: How long.
+        hosts: How many.
+        seed: What all chance comes from.
+    """
+
+    def __init__(self, folder: Path, seconds: float, hosts: int, seed: int) -> None:
+        self.folder, self.seconds, self.count, self.seed = folder, seconds, hosts, seed
+        self.ledger = Ledger()
+        self.random = random.Random(seed)
+        self.config = folder / "mcp.json"
+        self.port, self.web_port = conformance.free_port(), conformance.free_port()
+        self.url = f"http://127.0.0.1:{self.port}/mcp"
+        self.hosts: list[Host] = []
+        self.web: subprocess.Popen[bytes] | None = None
+        self.gateway: subprocess.Popen[bytes]
+
+    # Processes
+
+    def write_config(self, *, extra: bool = False) -> None:
+        python = sys.executable
+        old = legacy_command()
+        servers: dict[str, Any] = {
+            "old": {"command": old[0], "args": list(old[1:])},
+            "new": {"command": python, "args": [SERVER, "modern"]},
+            "frail": {"command": python, "args": [SERVER, "dual"]},
+            "web": {"url": f"http://127.0.0.1:{self.web_port}/mcp"},
+        }
+        if extra:
+            servers["extra"] = {"command": python, "args": [SERVER, "modern"]}
+        whole = self.config.with_suffix(".new")
+        whole.write_text(json.dumps({"mcpServers": servers}), "utf-8")
+        whole.replace(self.config)
+
+    def write_small_config(self) -> Path:
+        """The configuration of hosts over stdio: the steady servers alone."""
+        old = legacy_command()
+        path = self.folder / "stdio.json"
+        servers = {
+            "old": {"command": old[0], "args": list(old[1:])},
+            "new": {"command": sys.executable, "args": [SERVER, "modern"]},
+        }
+        path.write_text(json.dumps({"mcpServers": servers}), "utf-8")
+        return path
+
+    def start_web(self) -> None:
+        log = (self.folder / "web.log").open("ab")
+        words = [sys.executable, SERVER, "dual", "--http", str(self.web_port)]
+        self.web = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log.close()
+
+    def stop_web(self) -> None:
+        if self.web is not None:
+            self.web.kill()
+            self.web.wait()
+
+    def hang_up(self) -> None:
+        """Makes the gateway read its configuration again, if it still lives."""
+        if self.gateway.poll() is None:
+            self.gateway.send_signal(signal.SIGHUP)
+
+    # What is held
+
+    async def figures(self, client: aiohttp.ClientSession) -> Figures:
+        return held(self.gateway.pid, await self.sessions(client))
+
+    async def sessions(self, client: aiohttp.ClientSession) -> int:
+        """The sessions that the gateway says it has; -1 where it does not say."""
+        with suppress(aiohttp.ClientError, ValueError, KeyError):
+            async with client.get(self.url.replace("/mcp", "/status")) as response:
+                if response.status == 200:
+                    return len((await response.json())["hosts"])
+        return -1
+
+    # The course
+
+    async def run(self) -> tuple[Figures, Figures]:
+        """Figures before and after."""
+        self.write_config()
+        small = self.write_small_config()
+        plan = Plan(self.url, STEADY, SHAKY)
+        serve = (sys.executable, "-m", "troth", "serve", str(small), "--stdio")
+        alone = Plan(self.url, STEADY, (), serve)
+        with ExitStack() as running:
+            self.start_web()
+            running.callback(self.stop_web)
+            log = self.folder / "gateway.log"
+            self.gateway = running.enter_context(conformance.running(conformance.serve(self.config, self.port), log))
+            conformance.wait_for_port(self.gateway, self.port, log)
+            endless = aiohttp.ClientTimeout(total=None)
+            async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=endless) as client:
+                # What is loaded at first use is no leak: one host of each kind first.
+                await self.live(plan, alone, client, 4, min(5.0, self.seconds / 4))
+                before = await self.settled(client)
+                await self.abuse(plan, alone, client)
+                after = await self.settled(client, before) if self.gateway.poll() is None else before
+            if self.gateway.poll() is not None:
+                self.ledger.broke(f"the gateway ended with {self.gateway.returncode}")
+            children = below(self.gateway.pid)
+            self.gateway.send_signal(signal.SIGTERM)
+            try:
+                self.gateway.wait(15)
+            except subprocess.TimeoutExpired:
+                self.ledger.broke("the gateway does not end after SIGTERM")
+            orphans = [f"{one} {command(one)}" for one in children if command(one)]
+            if orphans:
+                self.ledger.broke(f"processes outlive the gateway: {orphans}")
+        return before, after
+
+    async def live(self, plan: Plan, alone: Plan, client: aiohttp.ClientSession, count: int, seconds: float) -> None:
+        """Hosts for some time, without abuse."""
+        with anyio.move_on_after(seconds):
+            async with anyio.create_task_group() as group:
+                for host in self.make_hosts(plan, alone, client, count, 0):
+                    group.start_soon(host.run)
+
+    def make_hosts(
+        self, plan: Plan, alone: Plan, client: aiohttp.ClientSession, count: int, over_stdio: int
+    ) -> list[Host]:
+        over_http = [
+            (LegacyHttp if number % 2 else ModernHttp)(plan, self.ledger, self.seed + number, client)
+            for number in range(count - over_stdio)
+        ]
+        return [
+            *over_http,
+            *(
+                (LegacyStdio if number % 2 else ModernStdio)(alone, self.ledger, self.seed + number)
+                for number in range(over_stdio)
+            ),
+        ]
+
+    async def abuse(self, plan: Plan, alone: Plan, client: aiohttp.ClientSession) -> None:
+        self.hosts = self.make_hosts(plan, alone, client, self.count, min(OVER_STDIO, self.count // 10))
+        conductor = ModernHttp(plan, self.ledger, self.seed - 1, client)
+        async with anyio.create_task_group() as group:
+            with anyio.move_on_after(self.seconds):
+                async with anyio.create_task_group() as lives:
+                    for host in self.hosts:
+                        lives.start_soon(host.run)
+                    lives.start_soon(self.change, conductor)
+                    lives.start_soon(self.kill_servers, ModernHttp(plan, self.ledger, self.seed - 2, client))
+                    lives.start_soon(self.reload)
+                    lives.start_soon(self.junk, client)
+                    lives.start_soon(self.read_slowly)
+            group.cancel_scope.cancel()
+        # Nothing stays changed: the figures of before and after must be of the same state.
+        self.write_config()
+        self.hang_up()
+        if self.web is None or self.web.poll() is not None:
+            self.start_web()
+
+    async def settled(self, client: aiohttp.ClientSession, before: Figures | None = None) -> Figures:
+        """The figures, when they no longer fall, or are as before."""
+        figures = await self.figures(client)
+        with anyio.move_on_after(CALM):
+            while True:
+                await anyio.sleep(1)
+                now = await self.figures(client)
+                quiet = now.descriptors >= figures.descriptors and now.children >= figures.children
+                figures = now
+                if before is None and quiet and now.sessions <= 0:
+                    break
+                if before is not None and not left_over(before, now):
+                    break
+        return figures
+
+    # Abuse
+
+    async def change(self, conductor: HttpHost) -> None:
+        """Lists and resources change; every listener whose stream is open before and after must hear it."""
+        while True:
+            await anyio.sleep(self.random.uniform(1, 3))
+            prefix = self.random.choice(STEADY)
+            await self.changed(conductor, prefix, "test_trigger_tool_change", {}, "tools")
+            watched = uri(prefix, WATCHED)
+            await self.changed(conductor, prefix, "test_trigger_resource_update", {"uri": WATCHED}, watched)
+
+    async def changed(self, conductor: HttpHost, prefix: str, tool: str, given: dict[str, Any], what: str) -> None:
+        # Hosts over stdio have servers of their own, which change by themselves.
+        listening = {host: (host.listens, host.changes[what]) for host in self.hosts if isinstance(host, HttpHost)}
+        listening = {host: one for host, one in listening.items() if one[0]}
+        try:
+            await conductor.call(prefix, tool, given)
+        except (Failed, Gone, aiohttp.ClientError) as error:
+            self.ledger.broke(f"a change of {prefix}: {error}")
+            return
+        deadline = time.monotonic() + HEARD
+        waiting = dict(listening)
+        while waiting and time.monotonic() < deadline:
+            waiting = {
+                host: one for host, one in waiting.items() if host.listens == one[0] and host.changes[what] == one[1]
+            }
+            await anyio.sleep(0.05)
+        self.ledger.counts[f"changes that were to be heard ({'lists' if what == 'tools' else 'resources'})"] += len(
+            listening
+        )
+        for host in waiting:
+            self.ledger.broke(f"{host.name} was not told that {what} of {prefix} changed")
+
+    async def kill_servers(self, conductor: HttpHost) -> None:
+        """Servers die, and must answer again."""
+        while True:
+            await anyio.sleep(self.random.uniform(5, 15) if self.seconds > 60 else 3)
+            victim = self.random.choice(SHAKY)
+            self.ledger.counts["servers killed"] += 1
+            if victim == "web":
+                self.stop_web()
+                await anyio.sleep(self.random.uniform(0, 1.5))
+                self.start_web()
+            else:
+                mine = f"{SERVER} dual"
+                for child in below(self.gateway.pid):
+                    if mine in command(child) and "--http" not in command(child):
+                        kill(child)
+            await self.answers_again(conductor, victim)
+
+    async def answers_again(self, conductor: HttpHost, prefix: str) -> None:
+        deadline = time.monotonic() + BACK
+        while time.monotonic() < deadline:
+            with suppress(Failed, Gone, aiohttp.ClientError):
+                await conductor.call(prefix, "test_simple_text")
+                self.ledger.counts["servers that answer again"] += 1
+                return
+            await anyio.sleep(0.3)
+        self.ledger.broke(f"{prefix} does not answer {BACK} s after it was killed")
+
+    async def reload(self) -> None:
+        """A server is added to the configuration, and taken away."""
+        extra = False
+        while True:
+            await anyio.sleep(self.random.uniform(4, 12) if self.seconds > 60 else 4)
+            extra = not extra
+            self.write_config(extra=extra)
+            if self.random.random() < 0.5:
+                self.hang_up()
+            self.ledger.counts["reloads"] += 1
+
+    async def junk(self, client: aiohttp.ClientSession) -> None:
+        """Frames and bytes that are none."""
+        while True:
+            await anyio.sleep(self.random.uniform(0.05, 0.5))
+            body = self.random.choice(JUNK)
+            headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+            if self.random.random() < 0.5:
+                headers |= {"MCP-Protocol-Version": NEW, "Mcp-Method": "tools/call", "Mcp-Name": "x"}
+            if self.random.random() < 0.3:
+                headers["Mcp-Session-Id"] = "no-such-session"
+            self.ledger.counts["junk frames"] += 1
+            try:
+                with anyio.move_on_after(10):
+                    async with client.post(self.url, data=body, headers=headers) as response:
+                        if response.status >= 500:
+                            self.ledger.broke(f"HTTP {response.status} to {body[:80]!r}")
+            except aiohttp.ClientError as error:
+                self.ledger.counts["connections closed on junk"] += 1
+                if self.gateway.poll() is not None:
+                    self.ledger.broke(f"the gateway ended at {body[:80]!r}: {error}")
+                    return
+            if self.random.random() < 0.3:
+                await self.raw_junk()
+
+    async def raw_junk(self) -> None:
+        with suppress(OSError), anyio.move_on_after(5):
+            async with await anyio.connect_tcp("127.0.0.1", self.port) as stream:
+                await stream.send(self.random.choice(BYTES))
+                await anyio.sleep(self.random.uniform(0, 0.5))
+
+    async def read_slowly(self) -> None:
+        """Hosts that listen and read nothing."""
+        frame = {
+            "jsonrpc": "2.0",
+            "id": "slow",
+            "method": "subscriptions/listen",
+            "params": {
+                "notifications": {"toolsListChanged": True, "resourceSubscriptions": [f"old+{WATCHED}"]},
+                "_meta": {f"{META}protocolVersion": NEW, f"{META}clientCapabilities": {}},
+            },
+        }
+        body = json.dumps(frame).encode()
+        head = (
+            f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Type: application/json\r\n"
+            f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {NEW}\r\n"
+            f"Mcp-Method: subscriptions/listen\r\nContent-Length: {len(body)}\r\n\r\n"
+        ).encode()
+        while True:
+            with ExitStack() as open_ones:
+                for _ in range(5):
+                    slow = open_ones.enter_context(socket.socket())
+                    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+                    slow.setblocking(False)
+                    with suppress(OSError):
+                        slow.connect(("127.0.0.1", self.port))
+                    await anyio.sleep(0.1)
+                    with suppress(OSError):
+                        slow.send(head + body)
+                    self.ledger.counts["listeners that read nothing"] += 1
+                await anyio.sleep(min(20, self.seconds / 4))
+
+
+JUNK: tuple[bytes, ...] = (
+    b"",
+    b"{",
+    b"null",
+    b"[]",
+    b"[1,2,3]",
+    b"\xff\xfe\x00",
+    b'{"jsonrpc":"2.0"}',
+    b'{"jsonrpc":"2.0","id":1}',
+    b'{"jsonrpc":"2.0","id":{},"method":"tools/list"}',
+    b'{"jsonrpc":"2.0","id":1e400,"method":"tools/list","params":{}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}',
+    b'{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/call","params":{"name":"x"}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"old_test_simple_text","name":"x"}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n{"jsonrpc":"2.0","id":2,"method":"tools/list"}',
+    b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * 100_000 + b'"}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":'
+    + b"[" * 5000
+    + b"]" * 5000
+    + b"}}",
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":"'
+    + b"a" * 3_000_000
+    + b'"}}}',
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}',
+    b'{"jsonrpc":"2.0","id":1,"result":{}}',
+)
+BYTES: tuple[bytes, ...] = (
+    b"\x16\x03\x01\x02\x00\x01\x00",
+    b"GET / HTTP/1.1\r\n",
+    b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n{",
+    b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffff\r\n",
+    b"\r\n" * 1000,
+    b"GET /mcp HTTP/1.1\r\nHost: evil.example.com\r\n\r\n",
+    b"A" * 70_000,
+)
+
+
+def left_over(before: Figures, after: Figures) -> list[str]:
+    """What stayed, in words."""
+    found = []
+    if after.descriptors > before.descriptors + 5:
+        found.append(f"descriptors: {before.descriptors} -> {after.descriptors}")
+    if after.children > before.children:
+        found.append(f"processes: {before.children} -> {after.children}")
+    if after.threads > before.threads + 2:
+        found.append(f"threads: {before.threads} -> {after.threads}")
+    if after.sessions > 0:
+        found.append(f"sessions: {after.sessions}")
+    return found
+
+
+MOST_MEMORY = 80.0
+"""MB that the gateway may have grown by: pools and caches that hundreds of hosts fill, not what each leaves."""
+
+
+def show(soak: Soak, before: Figures, after: Figures, seconds: float) -> None:
+    print(f"soak: {seconds:.0f} s, {soak.count} hosts, seed {soak.seed}")
+    for what, count in sorted(soak.ledger.counts.items()):
+        print(f"  {what:56} {count:>8}")
+    print(f"  {'slowest answer':56} {soak.ledger.slowest:>8.2f} s")
+    print("  of the gateway                                             before    after")
+    for name in ("descriptors", "children", "threads", "memory", "sessions"):
+        one, other = getattr(before, name), getattr(after, name)
+        print(f"  {name:56} {one:>8.0f} {other:>8.0f}")
+    for broken in soak.ledger.broken:
+        print(f"  BROKEN {broken}")
+
+
+def soak(seconds: float, hosts: int, seed: int, folder: Path) -> list[str]:
+    """Runs a soak and prints its figures; what was broken or stayed."""
+    one = Soak(folder, seconds, hosts, seed)
+    began = time.monotonic()
+    before, after = anyio.run(one.run)
+    for leak in left_over(before, after):
+        one.ledger.broke(f"left over: {leak}")
+    if after.memory > before.memory + MOST_MEMORY:
+        one.ledger.broke(f"memory: {before.memory:.0f} -> {after.memory:.0f} MB")
+    show(one, before, after, time.monotonic() - began)
+    return one.ledger.broken
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--hosts", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path, help="for configurations and logs; a temporary one without")
+    chosen = parser.parse_args()
+    folder = chosen.folder or Path(tempfile.mkdtemp(prefix="soak-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    broken = soak(chosen.minutes * 60, chosen.hosts, chosen.seed, folder)
+    if broken:
+        print(f"  logs are in {folder}")
+    sys.exit(1 if broken else 0)
+
+
+if __name__ == "__main__":
+    main()
