@@ -69,7 +69,9 @@ class Pipes:
 
     async def ended(self) -> None:
         async with asyncio.timeout(5):
-            await asyncio.shield(self.task)
+            await asyncio.wait([self.task])
+        if not self.task.cancelled():
+            self.task.result()
 
     async def ready(self, revision: str = "2025-11-25") -> None:
         self.send(initialize(revision))
@@ -223,6 +225,20 @@ async def test_what_runs_too_long_after_the_end_is_cancelled() -> None:
         await pipes.ended()
         assert sorted(pipes.front.cancelled) == [1, 2, 3]
         assert pipes.front.closed == pipes.front.sessions
+
+
+async def test_a_gateway_that_stops_lets_listens_say_their_last() -> None:
+    stopped = asyncio.Event()
+    scripts = {"subscriptions/listen": waits(stopped), "tools/call": waits(asyncio.Event())}
+    async with host(ScriptedFront(scripts), Limits(drain=0.05)) as pipes:
+        pipes.send(request("subscriptions/listen", 2, META), call(1, META), request("ping", 4))
+        await pipes.get()
+        stopped.set()
+        pipes.task.cancel()
+        assert (await pipes.get())["id"] == 2
+        with pytest.raises(asyncio.CancelledError):
+            await pipes.task
+        assert pipes.front.cancelled == [1]
 
 
 async def test_a_broken_output_ends_the_host() -> None:
