@@ -90,6 +90,7 @@ class Session(Protocol):
     """A legacy session. Made by `Front.initialize`; the transport keeps it, and closes it."""
 
     id: str
+    """Given by the transport when `Front.initialize` has returned; until then empty."""
     host: Host
     push: bool
     """Whether the connection has a channel for messages outside requests; decided before the handshake."""
@@ -154,7 +155,11 @@ class Front(Protocol):
         ...
 
     def notify(self, frame: Frame, host: Host) -> None:
-        """Takes a notification from a host. ``notifications/cancelled`` ends the running request of that id."""
+        """Takes a notification from a host, or its answer to a question (a response or error, unopened).
+
+        ``notifications/cancelled`` ends the running request of that id; on stdio the transport itself cancels a modern
+        one, since that notification names no host.
+        """
         ...
 
     def close(self, session: Session) -> None:

@@ -284,5 +284,5 @@ async def events(response: aiohttp.ClientResponse) -> AsyncIterator[tuple[str, s
 async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
     """Waits until something is so, bounded."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - what it waits for tells nobody
             await asyncio.sleep(0.002)

@@ -20,6 +20,7 @@ from scripted_front import (
     notification,
     progress_then,
     request,
+    result,
     serving,
     until,
 )
@@ -54,9 +55,10 @@ async def stream(served: Served, identity: str, **headers: str):
 
 async def message(stream) -> dict:
     """The next message; comments and empty events are skipped."""
-    async for _, _, data in stream:
-        if data:
-            return json.loads(data)
+    async with asyncio.timeout(5):
+        async for _, _, data in stream:
+            if data:
+                return json.loads(data)
     raise AssertionError("the stream ended")
 
 
@@ -355,6 +357,31 @@ async def test_the_old_transport_explodes_batches_of_2025_03_26() -> None:
         await post([call(1), call(2)])
         answers = [await message(got), await message(got)]
         assert {item["id"]: "result" in item for item in answers} == {1: True, 2: False}
+
+
+async def test_rule_24_answers_wait_for_a_slow_host_of_the_old_transport() -> None:
+    async def script(frame, host, stream):
+        return result(frame, {"text": "x" * 200_000})
+
+    async with serving(ScriptedFront({"tools/call": script}), limits=Limits(queue=1_000_000)) as served:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port, limit=64 * 1024 * 1024)
+        writer.write(b"GET /sse HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        address = (await reader.readuntil(b"\n\n")).split(b"data: ")[1].strip().decode()
+        writer.transport.pause_reading()
+        for number in range(101):
+            message = call(number) if number else initialize("2024-11-05")
+            async with served.client.post(served.base + address, json=message) as response:
+                assert response.status == 202
+        line = next(iter(served.app._sse._lines.values()))
+        await until(lambda: line.channel.waiting.bytes > 500_000)
+        assert line.channel.waiting.bytes < 1_000_000
+        writer.transport.resume_reading()
+        for _ in range(101):
+            async with asyncio.timeout(5):
+                while not (await reader.readline()).startswith(b"data: {"):
+                    pass
+        writer.close()
+        await until(lambda: not +served.app.counts.running)
 
 
 async def test_the_revision_header_is_checked_on_streams_too() -> None:

@@ -227,7 +227,9 @@ class Channel:
             return await wake
         finally:
             timer.cancel()
-            self._wake = None
+            # Another connection may have taken over, and wait already.
+            if self._wake is wake:
+                self._wake = None
 
 
 def position(event: bytes) -> tuple[int, int] | None:

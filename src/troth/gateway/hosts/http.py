@@ -140,11 +140,14 @@ class HttpHosts:
             await respond(send, 200, msgspec.json.encode(self._status()))
 
     def stop(self) -> None:
-        """Takes nothing new and ends all streams, so that hosts let go; requests in flight go on."""
+        """Takes nothing new and ends the streams outside requests, so that hosts let go; requests in flight go on."""
         self._stopping = True
-        self._messages.dismiss()
         self._sse.end_all()
         self.sessions.end_streams()
+
+    def dismiss(self) -> None:
+        """Ends the requests that would stay open for ever."""
+        self._messages.dismiss()
 
     def close(self) -> None:
         """Ends every session."""

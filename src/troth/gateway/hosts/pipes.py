@@ -235,15 +235,17 @@ class _Thread(asyncio.WriteTransport):
 def _reading(fd: int, lines: Lines, loop: asyncio.AbstractEventLoop) -> None:
     """Reads by a thread. It waits until the loop took each piece, so it is never far ahead."""
     try:
-        while data := os.read(fd, PIECE):
-            taken = threading.Event()
-            loop.call_soon_threadsafe(_hand_over, lines, data, taken)
-            taken.wait()
-    except OSError:
-        pass
-    try:
+        try:
+            while data := os.read(fd, PIECE):
+                taken = threading.Event()
+                loop.call_soon_threadsafe(_hand_over, lines, data, taken)
+                taken.wait()
+        except OSError:
+            # A terminal that hung up: the end of the input.
+            pass
         loop.call_soon_threadsafe(lines.eof_received)
     except RuntimeError:
+        # The loop is closed: nobody is left to tell.
         return
 
 

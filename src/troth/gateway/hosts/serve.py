@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 SWEEP: Final = 5.0
 """Seconds between two looks at all connections."""
 
+GRACE: Final = 0.2
+"""Seconds that streams which were told to end get for their last message when the server stops."""
+
 LAST: Final = 0.5
 """Seconds that answers which are written already get to reach their hosts when the server stops."""
 
@@ -152,6 +155,9 @@ class HttpServer:
         self._app.stop()
         for connection in tuple(self._state.connections):
             connection.shutdown()
+        # Listens end by themselves if the front was told to stop; those that do not are ended here.
+        await self._ended(GRACE)
+        self._app.dismiss()
         await self._ended(self._limits.drain)
         self._app.close()
         for task in tuple(self._state.tasks):

@@ -15,6 +15,8 @@ import asyncio
 import secrets
 from typing import TYPE_CHECKING, Final
 
+import anyio
+
 from troth.bridge import (
     NOT_A_MESSAGE,
     Bad,
@@ -43,6 +45,11 @@ STDIO: Final = Principal("stdio")
 """Whoever started the process."""
 
 CHUNK: Final = 64 * 1024
+"""Bytes that are handed to the output at once."""
+
+GRACE: Final = 0.2
+"""Seconds that listens get for their last message when the gateway stops."""
+
 CANCELLED: Final = "notifications/cancelled"
 INITIALIZED: Final = "notifications/initialized"
 
@@ -90,6 +97,7 @@ class StdioHost:
         self._session: Session | None = None
         self._outbox: _Stream | None = None
         self._opening = False
+        self._held: list[Frame] = []
         self._running: dict[Id, tuple[asyncio.Task[None], bool, bool]] = {}
         self._room: asyncio.Event = asyncio.Event()
         self._room.set()
@@ -104,13 +112,18 @@ class StdioHost:
                     self.put(error_line(None, line.code, line.reason), Sort.OTHER)
                 elif line.strip():
                     self._take(read_batch(line, self._frames, allowed=self._batches()))
-            await self._drain()
+            await self._drain(0)
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True):
+                await self._drain(GRACE)
+            raise
         finally:
             for task, _, _ in tuple(self._running.values()):
                 task.cancel()
             if self._session is not None:
                 self._front.close(self._session)
-            await output.close(self._limits.drain)
+            with anyio.CancelScope(shield=True):
+                await output.close(self._limits.drain)
 
     def put(self, line: bytes, sort: Sort, key: object = None) -> None:
         """Queues one message. A host that does not read until even questions do not fit is cut off."""
@@ -140,10 +153,18 @@ class StdioHost:
         for item in found.items if isinstance(found, Batch) else (found,):
             if isinstance(item, Bad):
                 self._refuse(item)
+            elif self._waits(item):
+                self._held.append(item)
             elif item.kind is Kind.REQUEST:
                 self._request(item)
             else:
                 self._notified(item)
+
+    def _waits(self, frame: Frame) -> bool:
+        """Whether a message belongs to the session that is being opened: hosts in pipelines do not wait for it."""
+        if not self._opening or is_modern(frame) or frame.method in ("ping", INITIALIZE):
+            return False
+        return len(self._held) < self._limits.running
 
     def _refuse(self, bad: Bad) -> None:
         """Answers what is no message, unless it would have been a notification or an answer."""
@@ -221,29 +242,43 @@ class StdioHost:
             session.id = secrets.token_urlsafe(24)
             self._session, self._outbox = session, outbox
         self.put(answer.line, Sort.OTHER)
+        held, self._held = self._held, []
+        for waiting in held:
+            if waiting.kind is Kind.REQUEST:
+                self._request(waiting)
+            else:
+                self._notified(waiting)
 
     async def _answer(self, frame: Frame, host: Host) -> None:
         answer = await self._front.answer(frame, host, _Stream(self))
         # Answers are the bulk of what is written: they wait, so that a slow host costs memory within bounds.
-        await self._room.wait()
+        while not self._room.is_set():
+            await self._room.wait()
         if answer.line:
             self._waiting.force(answer.line)
             self._flush()
 
     # The end
 
-    async def _drain(self) -> None:
-        """Lets requests end, for a moment; streams that would stay open are ended at once."""
-        for task, _, listens in tuple(self._running.values()):
+    async def _drain(self, grace: float) -> None:
+        """Lets requests end, for a moment; those that would stay open get `grace` seconds for their last message."""
+        tasks = tuple(self._running.values())
+        if self._output is None or self._output.broken:
+            return
+        if grace and tasks:
+            await asyncio.wait([task for task, _, _ in tasks], timeout=grace)
+        for task, _, listens in tasks:
             if listens:
                 task.cancel()
-        tasks = [task for task, _, listens in self._running.values() if not listens]
-        if tasks and self._output is not None and not self._output.broken:
-            await asyncio.wait(tasks, timeout=self._limits.drain)
+        left = [task for task, _, listens in tasks if not listens and not task.done()]
+        if left:
+            await asyncio.wait(left, timeout=self._limits.drain)
 
 
 async def serve_stdio(front: Front, read_fd: int, write_fd: int, limits: Limits, crew: Crew) -> None:
-    """Serves one host on two descriptors until the input ends or the output breaks.
+    """Serves one host on two descriptors until the input ends, the output breaks or the caller is cancelled.
+
+    All three end within `Limits.drain` and a moment; what runs until then is answered as far as it can be.
 
     Args:
         front: Answers.

@@ -56,7 +56,7 @@ class Waiting:
         if sort is Sort.CHANGE and line in self._changes:
             return True
         if self._lines and not self._fits(line):
-            self._thin(key if sort is Sort.PROGRESS else self)
+            self._thin(line, key if sort is Sort.PROGRESS else self)
             if not self._fits(line) and self._lines:
                 return sort in (Sort.PROGRESS, Sort.LOG)
         self._append(line, sort, key)
@@ -113,8 +113,8 @@ class Waiting:
                 self._progress[key] = left
         return line
 
-    def _thin(self, coming: object) -> None:
-        """Leaves the newest progress of each request, and none of the one whose next progress is coming; then no log.
+    def _thin(self, line: bytes, coming: object) -> None:
+        """Makes room: leaves the newest progress of each request, none where the next one is coming; then no log.
 
         Walks the queue only if something is to be gained, so a flood pays for what it put in.
         """
@@ -129,7 +129,7 @@ class Waiting:
                 kept.append(entry)
             kept.reverse()
             self._keep(kept)
-        if self._bytes > self.most // 2 and self._logs:
+        if self._logs and not self._fits(line):
             self._keep([entry for entry in self._lines if entry[1] is not Sort.LOG])
 
     def _keep(self, entries: list[_Entry]) -> None:

@@ -1,0 +1,114 @@
+"""Starting and stopping the server; connections that stand still."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import aiohttp
+import pytest
+from scripted_front import META, ScriptedFront, call, notification, progress_then, request, serving, until, waits
+
+from troth.gateway.crew import Crew
+from troth.gateway.hosts import Access, application, serve_http
+from troth.gateway.limits import Limits
+from troth.gateway.model import Sort
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, bool]]:
+    return "asyncio", {"use_uvloop": True}
+
+
+async def test_stopping_ends_streams_at_once_and_lets_requests_end() -> None:
+    gate = asyncio.Event()
+    scripts = {"tools/call": waits(gate), "subscriptions/listen": progress_then(1, asyncio.Event())}
+    front = ScriptedFront(scripts)
+    async with serving(front, limits=Limits(drain=5)) as served:
+        identity = await served.initialize()
+        headers = {"mcp-session-id": identity, "accept": "text/event-stream"}
+        async with asyncio.TaskGroup() as group:
+            stream = group.create_task(_read(served.client.get(served.url, headers=headers)))
+            old = group.create_task(_read(served.client.get(f"{served.base}/sse")))
+            listen = group.create_task(_read(served.post(request("subscriptions/listen", 9, META))))
+            running = group.create_task(_read(served.post(call(1, META))))
+            await until(lambda: served.app.counts.streams["anonymous"] == 3)
+            await until(lambda: served.app.counts.running["anonymous"] == 1)
+            stopping = group.create_task(served.server.stop())
+            for task in (stream, old, listen):
+                async with asyncio.timeout(2):
+                    await task
+            assert not running.done()
+            with pytest.raises(aiohttp.ClientError):
+                await _read(served.client.get(f"{served.base}/health"))
+            gate.set()
+            async with asyncio.timeout(2):
+                await stopping
+                assert (await running)[0] == 200
+        assert front.cancelled == [9]
+        assert front.closed == front.sessions
+        assert served.server.connections == 0
+
+
+async def test_what_does_not_end_in_time_is_cancelled() -> None:
+    front = ScriptedFront({"tools/call": waits(asyncio.Event())})
+    async with serving(front, limits=Limits(drain=0.05)) as served:
+        identity = await served.initialize()
+        async with asyncio.TaskGroup() as group:
+            for number, meta, headers in ((1, META, {}), (2, None, {"mcp_session_id": identity})):
+                group.create_task(_swallowed(served.post(call(number, meta), **headers)))
+            await until(lambda: served.app.counts.running["anonymous"] == 2)
+            started = time.monotonic()
+            await served.server.stop()
+            assert time.monotonic() - started < 3
+        assert sorted(front.cancelled) == [1, 2]
+        assert not served.server._state.tasks
+
+
+async def test_a_host_that_takes_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("troth.gateway.hosts.serve.SWEEP", 0.02)
+    async with serving(limits=Limits(stalled=0.05)) as served:
+        identity = await served.initialize()
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port, limit=1024)
+        head = b"GET /mcp HTTP/1.1\r\nhost: localhost\r\nmcp-session-id: %s\r\n\r\n" % identity.encode()
+        writer.write(head)
+        await reader.readuntil(b"\r\n\r\n")
+        outbox = served.front.sessions[0].outbox
+        for _ in range(70):
+            outbox.send(notification("notifications/other", text="x" * 100_000), Sort.OTHER)
+            await asyncio.sleep(0.001)
+        await until(lambda: not +served.app.counts.streams)
+        writer.close()
+
+
+async def test_responses_carry_a_date_and_nothing_about_the_server() -> None:
+    async with serving() as served, served.client.get(f"{served.base}/health") as response:
+        assert "server" not in response.headers
+        assert response.headers["date"].endswith("GMT")
+
+
+async def test_a_free_port_is_found() -> None:
+    crew = Crew()
+    servers = []
+    for _ in range(2):
+        app = application(ScriptedFront(), Access(), Limits(), crew)
+        servers.append(await serve_http(app, "127.0.0.1", 0, Limits(), crew))
+    assert servers[0].port != servers[1].port
+    assert servers[0].host == "127.0.0.1"
+    for server in servers:
+        await server.stop()
+    await crew.close()
+
+
+async def _read(awaited) -> tuple[int, bytes]:
+    async with awaited as response:
+        return response.status, await response.read()
+
+
+async def _swallowed(awaited) -> None:
+    try:
+        await _read(awaited)
+    except OSError:
+        return
