@@ -216,6 +216,14 @@ def test_faults_can_be_read_by_programs(folder: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("form", ["toml", "json"])
+def test_the_schema_can_be_printed(form: str) -> None:
+    result = troth("check-config", "--schema", form)
+    assert result.exit_code == 0
+    assert json.loads(result.output)["title"].startswith("Configuration of troth serve")
+    assert troth("check-config", "--schema", form, "mcp.json").exit_code == 2
+
+
 def test_what_is_not_there_now_is_noted(folder: Path) -> None:
     (folder / "run").write_text("#!/bin/sh\n", "utf-8")
     (folder / "run").chmod(0o755)
