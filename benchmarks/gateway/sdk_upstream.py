@@ -2,8 +2,8 @@
 
     python -m benchmarks.gateway.sdk_upstream [--http PORT] [--legacy]
 
-``echo`` is a plain function, which the SDK runs in a thread; ``async_echo`` shows what that costs. ``--legacy`` answers only hosts of the legacy era
-(HTTP), as a server of an older SDK does.
+``echo`` is a plain function, which the SDK runs in a thread; ``async_echo`` shows what that costs. ``--legacy`` answers
+only hosts of the legacy era (HTTP), as a server of an older SDK does.
 """
 
 from __future__ import annotations
