@@ -160,6 +160,7 @@ class Soak:
             conformance.wait_for_port(self.gateway, self.port, log)
             endless = aiohttp.ClientTimeout(total=None)
             async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=endless) as client:
+                await self.ready(ModernHttp(plan, self.ledger, self.seed - 3, client))
                 # What is loaded at first use is no leak: one host of each kind first.
                 await self.live(plan, alone, client, 4, min(5.0, self.seconds / 4))
                 before = await self.settled(client)

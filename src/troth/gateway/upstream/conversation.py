@@ -251,7 +251,8 @@ class Talk:
     def ended(self, key: Id | None, problem: Problem | None) -> None:
         """See `Receiver`."""
         if key is None:
-            if problem is not None and problem.status == 404:
+            # Without a session nothing is lost: such a server has no stream, and says it by 404 as well as by 405.
+            if self._session and problem is not None and problem.status == 404:
                 self._expire()
             return
         waiting = self._waiting.get(key)
