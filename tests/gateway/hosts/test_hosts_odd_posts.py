@@ -24,10 +24,10 @@ async def test_a_revision_that_differs_from_its_header_is_a_mismatch_before_it_i
 
 @pytest.mark.parametrize("member", [{"result": {}}, {"error": {"code": -32603, "message": "x"}}])
 async def test_an_answer_that_is_posted_as_a_modern_message_is_refused(member: dict[str, object]) -> None:
-    async with serving() as served:
-        async with served.post({"jsonrpc": "2.0", "id": 1, **member}, mcp_protocol_version=MODERN) as response:
-            assert response.status == 400
-            assert (await response.json())["error"]["code"] == -32600
+    message = {"jsonrpc": "2.0", "id": 1, **member}
+    async with serving() as served, served.post(message, mcp_protocol_version=MODERN) as response:
+        assert response.status == 400
+        assert (await response.json())["error"]["code"] == -32600
 
 
 async def test_white_space_around_a_header_is_none_of_its_value() -> None:
