@@ -179,6 +179,12 @@ class Soak:
                 self.ledger.broke(f"processes outlive the gateway: {orphans}")
         return before, after
 
+    async def ready(self, conductor: HttpHost) -> None:
+        """Waits until every server answers: a call of one that starts is refused, and that is no fault."""
+        for prefix in (*STEADY, *SHAKY):
+            await self.answers_again(conductor, prefix)
+        self.ledger.counts.clear()
+
     async def live(self, plan: Plan, alone: Plan, client: aiohttp.ClientSession, count: int, seconds: float) -> None:
         """Hosts for some time, without abuse."""
         with anyio.move_on_after(seconds):
