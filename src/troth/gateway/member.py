@@ -263,10 +263,10 @@ class Member:
         if self.completes is not None:
             return self.completes
         prompts, templates = self.lists.get("prompts", ()), self.lists.get("templates", ())
-        references: list[dict[str, object]] = [{"type": "ref/prompt", "name": one.get("name")} for one in prompts[:1]]
-        references += [{"type": "ref/resource", "uri": one.get("uriTemplate")} for one in templates[:1]]
-        for reference in references[:1]:
-            params = {"ref": reference, "argument": {"name": "", "value": ""}}
+        references = [("ref/prompt", "name", one.get("name")) for one in prompts[:1]]
+        references += [("ref/resource", "uri", one.get("uriTemplate")) for one in templates[:1]]
+        for sort, member, value in references[:1]:
+            params = {"ref": {"type": sort, member: value}, "argument": {"name": "", "value": ""}}
             try:
                 await conversation.ask(Outgoing(frame=ask(COMPLETE, params), timeout=self._limits.method, again=True))
             except UnavailableError as error:

@@ -21,7 +21,7 @@ from troth.gateway.settings import GatewaySettings, TokenSettings, Transport, Up
 from troth.gateway.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 
 PATIENCE = 20.0
 """Seconds that anything may take; only a fault takes that long."""
@@ -136,6 +136,9 @@ class _Host:
             with suppress(asyncio.CancelledError):
                 await stream
 
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        self.streams.append(asyncio.get_running_loop().create_task(work))
+
     async def _pump(self, response: aiohttp.ClientResponse, inbox: Inbox) -> None:
         async for message in messages(response):
             inbox.put(message)
@@ -230,7 +233,7 @@ class Legacy(_Host):
         """Opens the GET stream."""
         response = await self.served.http.get(f"{self.served.url}/mcp", headers=self.base)
         assert response.status == 200, await response.text()
-        self.streams.append(asyncio.ensure_future(self._pump(response, self.inbox)))
+        self._start(self._pump(response, self.inbox))
         return self.inbox
 
     async def delete(self) -> int:
@@ -281,6 +284,6 @@ class Modern(_Host):
         response = await self.served.http.post(f"{self.served.url}/mcp", json=message, headers=headers)
         assert response.status == 200, await response.text()
         inbox = Inbox()
-        self.streams.append(asyncio.ensure_future(self._pump(response, inbox)))
+        self._start(self._pump(response, inbox))
         await inbox.method("notifications/subscriptions/acknowledged")
         return inbox
