@@ -57,7 +57,7 @@ _tools = msgspec.json.Decoder(_Tools).decode
 
 @dataclass(slots=True)
 class Reply:
-    """One HTTP response: its status, the head in lower case, and the body without its transfer coding."""
+    """One HTTP response: its status, its head, and the body without its transfer coding."""
 
     status: int
     head: bytes
@@ -66,14 +66,14 @@ class Reply:
     def header(self, name: bytes) -> str | None:
         for line in self.head.split(b"\r\n")[1:]:
             key, _, value = line.partition(b":")
-            if key.strip() == name:
+            if key.strip().lower() == name:
                 return value.strip().decode()
         return None
 
     def message(self) -> _Message:
         """The last message of the body: of JSON, or of the events of a stream."""
         body = self.body
-        if b"text/event-stream" in self.head:
+        if b"text/event-stream" in self.head.lower():
             body = _last_data(body)
         try:
             return _message(body)
@@ -116,10 +116,10 @@ class Connection(asyncio.Protocol):
             end = self._buffer.find(b"\r\n\r\n")
             if end < 0:
                 return
-            self._head = bytes(self._buffer[:end]).lower()
+            self._head = bytes(self._buffer[:end])
             del self._buffer[: end + 4]
             self._status = int(self._head[9:12])
-            self._length = _length(self._head)
+            self._length = _length(self._head.lower())
             if self._headed:
                 self._headed.set_result(self._status)
         body = self._whole()

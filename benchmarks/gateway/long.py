@@ -53,17 +53,19 @@ async def memory(stage: Stage, scale: Scale, name: str = TROTH, *, long: bool = 
     """Weighs a gateway in front of two bare upstreams."""
     upstream = stage.module("bare-2", "bare", "upstream")
     servers = {each: http(f"{upstream.url}/{each}")["up"] for each in ("one", "two")}
-    gateway = stage.gateway(name, servers)
-    if gateway is None:
-        stage.end(upstream)
-        return Memory(fault="not run")
     found = Memory()
+    gateway = None
     try:
-        await _weigh(gateway, found, scale, long=long)
+        gateway = stage.gateway(name, servers)
+        if gateway is None:
+            found.fault = "not run"
+        else:
+            await _weigh(gateway, found, scale, long=long)
     except Exception as error:
         found.fault = f"{type(error).__name__}: {error}"[:300]
-    stage.end(gateway)
-    stage.end(upstream)
+    for running in (gateway, upstream):
+        if running:
+            stage.end(running)
     return found
 
 

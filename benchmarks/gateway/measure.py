@@ -100,7 +100,8 @@ async def find(url: str, era: str, name: str = "echo") -> str:
     caller = await Caller(url, era).open()
     names = await caller.names()
     caller.close()
-    found = [each for each in names if each.endswith(name)]
+    found = [each for each in names if each == name or each.endswith((f"_{name}", f"-{name}", f".{name}"))]
+    found.sort(key=len)
     if not found:
         raise ValueError(f"no tool of the name {name}: {names[:5]}")
     return found[0]

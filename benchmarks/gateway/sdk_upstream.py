@@ -1,8 +1,9 @@
-"""An upstream on the Python SDK: ``echo`` and ``large``, over HTTP (JSON answers, uvloop) or stdio.
+"""An upstream on the Python SDK as its guide shows: ``echo`` and ``large``, over HTTP (JSON, uvloop) or stdio.
 
     python -m benchmarks.gateway.sdk_upstream [--http PORT] [--legacy]
 
-``--legacy`` answers only hosts of the legacy era (HTTP), as a server of an older SDK does.
+``echo`` is a plain function, which the SDK runs in a thread; ``async_echo`` shows what that costs. ``--legacy`` answers
+only hosts of the legacy era (HTTP), as a server of an older SDK does.
 """
 
 from __future__ import annotations
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
 def server() -> MCPServer:
     made = MCPServer("bench", log_level="WARNING")
 
-    @made.tool(structured_output=False)
-    async def echo(text: str) -> str:
+    @made.tool()
+    def echo(text: str) -> str:
+        return text
+
+    @made.tool()
+    async def async_echo(text: str) -> str:
         return text
 
     @made.tool(structured_output=False)

@@ -74,7 +74,9 @@ class Stage:
         return self.start(name, [*command, *arguments[:at], "--http", str(port), *arguments[at:]], port)
 
     def start(self, name: str, command: Sequence[str], port: int) -> Running:
-        process = Started(f"{name}-{port}", command, self.folder)
+        # What a gateway remembers between runs stays in the folder of this one.
+        homes = {name: str(self.folder) for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME")}
+        process = Started(f"{name}-{port}", command, self.folder, homes)
         self._started.append(process)
         return Running(name, f"http://127.0.0.1:{port}/mcp", process, process.wait(port))
 

@@ -9,9 +9,11 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
+from results_official import NEEDS_SCHEMAS
+from results_official import _validator as validator
 
 from troth.bridge import BAD_PARAMS, Bad
 from troth.bridge.catalogue import VARIANTS, Catalogue, Page, differs
@@ -214,19 +216,34 @@ def test_an_item_with_a_name_that_no_host_takes_costs_itself_only(kind: Kind, ke
         assert problem.isprintable()
 
 
-BROKEN: list[tuple[Kind, dict[str, Any]]] = [
+UNUSABLE: list[tuple[Kind, dict[str, Any]]] = [
     ("tools", {"inputSchema": 1}),
     ("tools", {"inputSchema": {"type": "string"}}),
     ("tools", {"inputSchema": {"properties": []}}),
     ("tools", {"inputSchema": None}),
+    ("prompts", {"arguments": {}}),
+    ("prompts", {"arguments": [{"description": "nameless"}]}),
+    ("resources", {"name": None}),
+    ("templates", {"name": 1}),
+]
+
+
+@pytest.mark.parametrize(("kind", "members"), UNUSABLE)
+def test_an_item_that_lacks_what_it_needs_is_left_out_and_named(kind: Kind, members: dict[str, Any]) -> None:
+    for change in (lambda item: item, raw):
+        broken = change({**one(kind, "a:b"), **members})
+        catalogue = Catalogue.build([Source(name="a", **{kind: (broken, one(kind, "c:d"))})])
+        assert names(catalogue, kind) == ["c:d"]
+        (problem,) = catalogue.problems
+        assert problem.startswith(f"a: {FORMS[kind].word} 'a:b' is left out: {next(iter(members))} is m")
+
+
+MALFORMED: list[tuple[Kind, dict[str, Any]]] = [
     ("tools", {"description": 1}),
     ("tools", {"outputSchema": True}),
     ("tools", {"annotations": {"readOnlyHint": "yes"}}),
     ("tools", {"_meta": []}),
-    ("prompts", {"arguments": {}}),
-    ("prompts", {"arguments": [{"description": "nameless"}]}),
     ("prompts", {"icons": [{}]}),
-    ("resources", {"name": None}),
     ("resources", {"size": "1"}),
     ("resources", {"annotations": {"audience": "user"}}),
     ("templates", {"mimeType": 1}),
@@ -234,16 +251,17 @@ BROKEN: list[tuple[Kind, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "members"), BROKEN)
-def test_an_item_that_strict_hosts_refuse_the_list_for_is_left_out_and_named(
+@pytest.mark.parametrize(("kind", "members"), MALFORMED)
+def test_a_malformed_member_that_an_item_can_do_without_is_left_out_and_named(
     kind: Kind, members: dict[str, Any]
 ) -> None:
     for change in (lambda item: item, raw):
         broken = change({**one(kind, "a:b"), **members})
-        catalogue = Catalogue.build([Source(name="a", **{kind: (broken, one(kind, "c:d"))})])
-        assert names(catalogue, kind) == ["c:d"]
+        catalogue = Catalogue.build([Source(name="a", **{kind: (broken,)})])
+        assert items(catalogue, kind, MODERN) == [one(kind, "a:b")]
         (problem,) = catalogue.problems
-        assert problem.startswith(f"a: {FORMS[kind].word} 'a:b' is left out: ")
+        assert problem.startswith(f"a: {FORMS[kind].word} 'a:b': {next(iter(members))} is malformed: ")
+        assert problem.endswith("; it goes without")
 
 
 NULLS: list[tuple[Kind, dict[str, Any], dict[str, Any]]] = [
@@ -505,7 +523,8 @@ def test_no_list_of_a_stranger_raises_or_costs_an_item_without_a_word(
 ) -> None:
     changed = tuple(raw(item) if as_raw else item for item in (*given_items, one(kind, "good:one")))
     catalogue = Catalogue.build([Source(name="a", prefix="a", **{kind: cast("Any", changed)})])
-    assert len(catalogue.entries(kind)) + len(catalogue.problems) == len(changed)
+    left_out = [problem for problem in catalogue.problems if " is left out: " in problem]
+    assert len(catalogue.entries(kind)) + len(left_out) == len(changed)
     assert names(catalogue, kind)[-1].endswith("good:one")
     assert all(problem.isprintable() for problem in catalogue.problems)
     for revision in EVERY:
@@ -513,3 +532,64 @@ def test_no_list_of_a_stranger_raises_or_costs_an_item_without_a_word(
             entry = catalogue.route(kind, item[FORMS[kind].key])
             assert entry is not None
             assert entry.shown == item[FORMS[kind].key]
+
+
+# Schemas
+
+texts = st.sampled_from(["", "text/plain", "file:///a", "user", "light", "48x48"])
+wrong = st.none() | st.booleans() | st.integers(-2, 2) | texts | st.just([]) | st.just({})
+icon = st.fixed_dictionaries(
+    {"src": texts},
+    optional={"mimeType": texts | wrong, "sizes": st.lists(texts) | wrong, "theme": st.just("dark") | wrong},
+)
+annotations = st.fixed_dictionaries(
+    {},
+    optional={
+        "audience": st.lists(st.sampled_from(["user", "assistant", "nobody"])) | wrong,
+        "priority": st.floats(-1, 2) | wrong,
+        "lastModified": texts | wrong,
+        "readOnlyHint": st.booleans() | wrong,
+        "title": texts | wrong,
+    },
+)
+schemas = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.just("object") | wrong,
+        "properties": st.dictionaries(texts, st.fixed_dictionaries({"type": texts}) | wrong, max_size=2) | wrong,
+        "required": st.lists(texts) | wrong,
+        "$schema": texts | wrong,
+    },
+)
+argument = st.fixed_dictionaries(
+    {"name": texts}, optional={"description": texts | wrong, "title": texts | wrong, "required": st.booleans() | wrong}
+)
+near = st.fixed_dictionaries(
+    {},
+    optional={
+        "inputSchema": schemas,
+        "outputSchema": schemas | wrong,
+        "annotations": annotations | wrong,
+        "icons": st.lists(icon, max_size=2) | wrong,
+        "arguments": st.lists(argument, max_size=2) | wrong,
+        "_meta": st.just({"x/y": 1}) | wrong,
+        "title": texts | wrong,
+        "description": texts | wrong,
+        "mimeType": texts | wrong,
+        "size": st.integers() | st.floats(0, 9) | wrong,
+        "execution": st.just({"taskSupport": "required"}) | wrong,
+    },
+)
+
+
+@NEEDS_SCHEMAS
+@pytest.mark.parametrize("revision", EVERY)
+@kinds
+@given(members=near)
+@settings(deadline=None, max_examples=50)
+def test_every_item_that_is_listed_keeps_the_schema_of_the_hosts_revision(
+    kind: Kind, revision: str, members: dict[str, Any]
+) -> None:
+    catalogue = Catalogue.build([Source(name="a", **{kind: cast("Any", ({**one(kind, "a:b"), **members},))})])
+    for item in items(catalogue, kind, revision):
+        assert list(validator(revision, FORMS[kind].definition).iter_errors(item)) == []

@@ -18,6 +18,7 @@ from troth.bridge.errors import (
     RESOURCE_NOT_FOUND,
     UNSUPPORTED_VERSION,
     URL_REQUIRED,
+    code,
     http_status,
     not_supported,
     resource_not_found,
@@ -224,3 +225,8 @@ def test_our_own_refusal_of_a_resource_has_the_code_of_the_revision(target):
 @pytest.mark.behaviour("CAP-19-S1")
 def test_a_name_that_nobody_has_is_a_wrong_parameter():
     assert unknown_name("tool", "a\n") == ErrorValue(-32602, "Unknown tool: a?")
+
+
+def test_the_code_of_an_error_can_be_asked_for_before_it_is_translated():
+    assert code(error({"code": HEADER_MISMATCH, "message": "x"})) == HEADER_MISMATCH
+    assert code(error({"code": "x", "message": "x"})) is None

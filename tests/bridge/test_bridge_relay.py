@@ -394,6 +394,7 @@ def test_a_request_in_which_nothing_must_change_is_left_alone():
     assert rewrite(found.frame) == rewrite(found.frame, drop=found.drop, drop_meta=found.drop_meta)
     assert (found.params, found.drop, found.meta, found.drop_meta) == ({}, frozenset(), {}, frozenset())
     assert sent(request("resources/subscribe"), OLD) is None
+    assert outgoing(request("completion/complete", {"ref": {}}), OLDEST).drop == frozenset()
 
 
 @pytest.mark.behaviour("GEN-B3")

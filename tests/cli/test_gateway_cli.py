@@ -65,7 +65,7 @@ class Served:
         self.options = ServeOptions()
         self.times = 0
 
-    def run(self, settings: GatewaySettings, options: ServeOptions) -> int:
+    async def serve(self, settings: GatewaySettings, options: ServeOptions) -> int:
         self.settings, self.options, self.times = settings, options, self.times + 1
         return 0
 
@@ -73,7 +73,7 @@ class Served:
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     double, module = Served(), ModuleType("troth.gateway.serve")
-    module.run = double.run  # pyright: ignore[reportAttributeAccessIssue]
+    module.serve = double.serve  # pyright: ignore[reportAttributeAccessIssue]
     monkeypatch.setitem(sys.modules, "troth.gateway.serve", module)
     return double
 
@@ -216,6 +216,14 @@ def test_faults_can_be_read_by_programs(folder: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("form", ["toml", "json"])
+def test_the_schema_can_be_printed(form: str) -> None:
+    result = troth("check-config", "--schema", form)
+    assert result.exit_code == 0
+    assert json.loads(result.output)["title"].startswith("Configuration of troth serve")
+    assert troth("check-config", "--schema", form, "mcp.json").exit_code == 2
+
+
 def test_what_is_not_there_now_is_noted(folder: Path) -> None:
     (folder / "run").write_text("#!/bin/sh\n", "utf-8")
     (folder / "run").chmod(0o755)
@@ -281,7 +289,7 @@ def test_a_toml_file_is_changed_in_its_own_form(folder: Path) -> None:
         (["add", " ", "--", "x"], "is no name for a server"),
         (["add", "Old", "--", "x"], "has the prefix 'old', as has 'old'"),
         (["add", "a", "--config", ".", "--", "x"], ".: cannot be read"),
-        (["add", "a", "--config", "none/mcp.json", "--", "x"], "none/mcp.json: No such file"),
+        (["add", "a", "--config", "none/mcp.json", "--", "x"], "none/mcp.json: cannot be written: No such file"),
         (["remove", "odl"], "has no server 'odl'; did you mean 'old'?"),
         (["remove", "a", "--config", "none.json"], "none.json: cannot be read"),
     ],
@@ -297,6 +305,21 @@ def test_what_cannot_be_added_or_removed_leaves_the_file_as_it_is(
     assert "hunter2" not in result.output
     assert (folder / "mcp.json").read_text("utf-8") == before
     assert [path.name for path in folder.iterdir()] == ["mcp.json"]
+
+
+def test_a_changed_file_can_be_read_by_nobody_who_could_not_before(folder: Path) -> None:
+    (folder / "real.json").write_text("{}", "utf-8")
+    path = folder / "mcp.json"
+    assert troth("add", "a", "--", "x").exit_code == 0
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o640)
+    assert troth("remove", "a").exit_code == 0
+    assert path.stat().st_mode & 0o777 == 0o640
+    path.replace(folder / "real.json")
+    path.symlink_to("real.json")
+    assert troth("add", "b", "--", "x").exit_code == 0
+    assert path.is_symlink()
+    assert '"b"' in (folder / "real.json").read_text("utf-8")
 
 
 def test_faults_that_were_there_before_do_not_keep_a_server_out(folder: Path) -> None:

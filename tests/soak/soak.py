@@ -160,6 +160,7 @@ class Soak:
             conformance.wait_for_port(self.gateway, self.port, log)
             endless = aiohttp.ClientTimeout(total=None)
             async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=endless) as client:
+                await self.ready(ModernHttp(plan, self.ledger, self.seed - 3, client))
                 # What is loaded at first use is no leak: one host of each kind first.
                 await self.live(plan, alone, client, 4, min(5.0, self.seconds / 4))
                 before = await self.settled(client)
@@ -177,6 +178,12 @@ class Soak:
             if orphans:
                 self.ledger.broke(f"processes outlive the gateway: {orphans}")
         return before, after
+
+    async def ready(self, conductor: HttpHost) -> None:
+        """Waits until every server answers: a call of one that starts is refused, and that is no fault."""
+        for prefix in (*STEADY, *SHAKY):
+            await self.answers_again(conductor, prefix)
+        self.ledger.counts.clear()
 
     async def live(self, plan: Plan, alone: Plan, client: aiohttp.ClientSession, count: int, seconds: float) -> None:
         """Hosts for some time, without abuse."""

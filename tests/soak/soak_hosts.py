@@ -412,6 +412,18 @@ class StdioHost(Host):
             params = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": self.name, "version": "1"}}
             await self.request("initialize", params)
             await self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        # Its servers start with it: what is asked of one that is not there yet is refused, and that is no fault.
+        deadline = time.monotonic() + ANSWER
+        for prefix in self.plan.steady:
+            while True:
+                try:
+                    await self.call(prefix, "test_simple_text")
+                    break
+                except Failed:
+                    if time.monotonic() > deadline:
+                        raise
+                    await anyio.sleep(0.2)
+        if not self.modern:
             for watched in self.plan.watched():
                 await self.request("resources/subscribe", {"uri": watched})
 

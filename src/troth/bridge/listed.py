@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import msgspec
 from msgspec import Raw
@@ -171,19 +171,22 @@ def left_out(source: str, kind: Kind, name: str, why: str) -> str:
 
 class _Icon(msgspec.Struct):
     src: str
+    mimeType: str = ""  # noqa: N815 - names of the protocol, here and below
+    sizes: list[str] = []
+    theme: Literal["dark", "light"] = "dark"
 
 
 class _Hints(msgspec.Struct):
     title: str = ""
-    readOnlyHint: bool = False  # noqa: N815 - names of the protocol, here and below
+    readOnlyHint: bool = False  # noqa: N815
     destructiveHint: bool = False  # noqa: N815
     idempotentHint: bool = False  # noqa: N815
     openWorldHint: bool = False  # noqa: N815
 
 
 class _Annotations(msgspec.Struct):
-    audience: list[str] = []
-    priority: int | float = 0
+    audience: list[Literal["assistant", "user"]] = []
+    priority: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0
     lastModified: str = ""  # noqa: N815
 
 
@@ -195,77 +198,78 @@ class _Argument(msgspec.Struct):
 
 
 class _Schema(msgspec.Struct):
-    type: Literal["object", ""] = ""
-    properties: dict[str, Raw] = {}
+    type: Raw = Raw(b"")
+    dialect: str = msgspec.field(name="$schema", default="")
+    properties: dict[str, dict[str, Raw] | bool] = {}
     required: list[str] = []
 
 
-class _Item(msgspec.Struct, kw_only=True):
-    name: str
-    title: str = ""
-    description: str = ""
-    icons: list[_Icon] = []
-    meta: dict[str, Raw] = msgspec.field(name="_meta", default_factory=dict[str, Raw])
-
-
-class _Tool(_Item):
-    inputSchema: _Schema  # noqa: N815
-    outputSchema: dict[str, Raw] = {}  # noqa: N815
-    annotations: _Hints = msgspec.field(default_factory=_Hints)
-
-
-class _Prompt(_Item):
-    arguments: list[_Argument] = []
-
-
-class _Resource(_Item, kw_only=True):
-    uri: str
-    mimeType: str = ""  # noqa: N815
-    size: int | float = 0
-    annotations: _Annotations = msgspec.field(default_factory=_Annotations)
-
-
-class _Template(_Item, kw_only=True):
-    uriTemplate: str  # noqa: N815
-    mimeType: str = ""  # noqa: N815
-    annotations: _Annotations = msgspec.field(default_factory=_Annotations)
-
-
-_READERS: Mapping[Kind, Callable[[bytes], Any]] = {
-    "tools": msgspec.json.Decoder(_Tool).decode,
-    "prompts": msgspec.json.Decoder(_Prompt).decode,
-    "resources": msgspec.json.Decoder(_Resource).decode,
-    "templates": msgspec.json.Decoder(_Template).decode,
-}
-"""What the schema says of the members that it defines; null is treated before."""
-
-_NULL = Raw(b"null")
 _OBJECT = Raw(b'"object"')
-_NESTED = ("annotations", "arguments", "icons")
-"""Members whose own members are held against the schema too."""
+_NULL = Raw(b"null")
 
-_read_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_SHARED: Mapping[str, Any] = {
+    "name": str,
+    "title": str,
+    "description": str,
+    "icons": list[_Icon],
+    "_meta": dict[str, Raw],
+}
+_OF_RESOURCES: Mapping[str, Any] = {**_SHARED, "mimeType": str, "annotations": _Annotations}
+_SHAPES: Mapping[Kind, Mapping[str, Any]] = {
+    "tools": {**_SHARED, "inputSchema": _Schema, "outputSchema": _Schema, "annotations": _Hints},
+    "prompts": {**_SHARED, "arguments": list[_Argument]},
+    "resources": {**_OF_RESOURCES, "uri": str, "size": int},
+    "templates": {**_OF_RESOURCES, "uriTemplate": str},
+}
+"""What the members that the schema defines are; null is treated before."""
+
+_NEEDED: Mapping[Kind, tuple[str, ...]] = {
+    "tools": ("name", "inputSchema"),
+    "prompts": ("name",),
+    "resources": ("uri", "name"),
+    "templates": ("uriTemplate", "name"),
+}
+_VITAL = frozenset({*(name for names in _NEEDED.values() for name in names), "arguments"})
+"""Members without which an item cannot be used as it is meant."""
+_NESTED = ("annotations", "arguments", "icons")
+"""Members in whose own members null means absent too."""
+
+_READERS: Mapping[Kind, Mapping[str, Callable[[Raw], object]]] = {
+    kind: {name: msgspec.json.Decoder(shape).decode for name, shape in shapes.items()}
+    for kind, shapes in _SHAPES.items()
+}
 _read_level = msgspec.json.Decoder(dict[str, Raw] | list[Raw]).decode
+_read_members = msgspec.json.Decoder(dict[str, Raw]).decode
 _read_text = msgspec.json.Decoder(str).decode
 
 
-def _members(kind: Kind, item: Mapping[str, object]) -> dict[str, Raw] | str:
+def _members(kind: Kind, item: Mapping[str, object], mended: list[str]) -> dict[str, Raw] | str:
     """The members of an item that a strict host takes, or why there is no such item.
 
     Null in the place of a member that may be absent means absent. A tool's ``inputSchema`` without a type takes an
-    object, since arguments are one.
+    object, since arguments are one. Of members that an item can do without, those that are malformed are left out.
     """
     data = written(item)
-    if b"null" in data:
-        data = written(_present(item, _NESTED))
-    try:
-        read = _READERS[kind](data)
-    except msgspec.DecodeError as error:
-        return str(error)
-    members = _read_members(data)
-    if kind == "tools" and not read.inputSchema.type:
+    members = _read_members(written(_present(item, _NESTED)) if b"null" in data else data)
+    for name in _NEEDED[kind]:
+        if name not in members:
+            return f"{name} is missing"
+    for name, reader in _READERS[kind].items():
+        try:
+            if name in members:
+                reader(members[name])
+        except msgspec.DecodeError as error:
+            why = f"{name} is malformed: {error}"
+            if name in _VITAL:
+                return why
+            del members[name]
+            mended.append(why)
+    if kind == "tools":
         schema = _read_members(members["inputSchema"])
-        members["inputSchema"] = Raw(written({"type": _OBJECT, **schema}))
+        if "type" not in schema:
+            members["inputSchema"] = Raw(written({"type": _OBJECT, **schema}))
+        elif schema["type"] != _OBJECT:
+            return "inputSchema is malformed: its type is not object"
     return members
 
 
@@ -317,9 +321,11 @@ def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
 
 def _entry(source: Source, kind: Kind, own: str, item: Mapping[str, object], problems: list[str]) -> Entry | str:
     """The entry of an item, or why it is left out. What is only mended goes to `problems`."""
-    members = _members(kind, item)
+    mended: list[str] = []
+    members = _members(kind, item, mended)
     if isinstance(members, str):
         return members
+    problems += (f"{source.name}: {FORMS[kind].word} {printable(own)!r}: {why}; it goes without" for why in mended)
     if kind in ("resources", "templates"):
         shown = host_uri(source.prefix, own)
         return _uri_problem(own) or Entry(

@@ -13,6 +13,7 @@ Rules of this room:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from troth.capabilities import Built, Facts, build
@@ -150,14 +151,20 @@ def also_served(built: Built, method: str) -> bool | str:
     Returns:
         True, or the path of the capability that is missing, or False if the revision does not have the method.
     """
-    use = register().method(method, built.revision)
-    if use is None:
-        return False
-    rows = [row for row in register().gating(method, built.revision) if row.side is Side.SERVER]
-    gates = [gate for row in rows for gate in row.definitions[built.revision].gates if gate.method == method]
-    if "ClientRequest" not in use.roles and not any(_CALL in gate.directions for gate in gates):
-        return False
-    return next((row.path for row in rows if not built.has(row.path)), True)
+    paths = _served().get((method, built.revision))
+    return False if paths is None else next((path for path in paths if not built.has(path)), True)
+
+
+@cache
+def _served() -> Mapping[tuple[str, str], tuple[str, ...]]:
+    """The requests of clients by method and revision, each with the paths of the capabilities that gate it."""
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for (method, revision), use in register().methods.items():
+        rows = [row for row in register().gating(method, revision) if row.side is Side.SERVER]
+        gates = [gate for row in rows for gate in row.definitions[revision].gates if gate.method == method]
+        if "ClientRequest" in use.roles or any(_CALL in gate.directions for gate in gates):
+            found[method, revision] = tuple(row.path for row in rows)
+    return found
 
 
 def page_size(profile: HostProfile | None, size: int | None) -> int | None:

@@ -177,7 +177,7 @@ def _schema(raw: Raw) -> Any:
     """A JSON Schema with as much of it opened as changes its shape between revisions."""
     found: dict[str, Any] = dict(members_of(raw))
     if not found:
-        return raw
+        return {} if memoryview(raw)[0] in b"{" else raw
     if "type" in found:
         found["type"] = _leaf(found["type"])
     properties = members_of(found.get("properties"))

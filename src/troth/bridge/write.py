@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import Raw
 
 from troth.bridge.levels import parts
 from troth.bridge.model import BODY, Frame, Id, Kind
@@ -13,10 +15,11 @@ from troth.bridge.scan import one_line
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from msgspec import Raw
-
 _OPEN = b'{"jsonrpc":"2.0"'
 _BODIES = {"params": b',"params":', "result": b',"result":', "error": b',"error":'}
+
+SHORT: Final = 64
+"""Characters of the longest name of a member that is kept ready: the same ones come again in every frame."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -109,13 +112,22 @@ def _body(
 
 def _changed(old: Mapping[str, Raw], new: Mapping[str, object], drop: Collection[str]) -> dict[str, Raw | bytes]:
     kept: dict[str, Raw | bytes] = {name: raw for name, raw in old.items() if name not in drop}
-    kept.update((name, written(value)) for name, value in new.items())
+    for name, value in new.items():
+        # `Raw` is one line already: it is from a frame, or from `written`.
+        kept[name] = value if isinstance(value, Raw) else written(value)
     return kept
 
 
 def _object(members: Mapping[str, Raw | bytes]) -> list[bytes | Raw]:
     pieces: list[bytes | Raw] = []
     for name, value in members.items():
-        pieces += (b"," if pieces else b"{", written(name), b":", value)
+        pieces += (b"," if pieces else b"{", _key(name) if len(name) <= SHORT else _new_key(name), value)
     pieces.append(b"}" if pieces else b"{}")
     return pieces
+
+
+def _new_key(name: str) -> bytes:
+    return written(name) + b":"
+
+
+_key = lru_cache(maxsize=256)(_new_key)

@@ -82,8 +82,7 @@ def _pairs(given: Sequence[str], option: str, mark: str) -> dict[str, str]:
 
 def _write(path: Path, name: str, entry: dict[str, Any]) -> None:
     """Writes the file with the server in it, unless it has faults then that it had not before."""
-    from troth.cli.configured import refuse, refuse_faults
-    from troth.cli.output import NotWritten, write
+    from troth.cli.configured import refuse_faults, write_config
     from troth.config import Fault, read_text
     from troth.gateway.config import Faults
     from troth.gateway.config.edit import add_server
@@ -102,8 +101,5 @@ def _write(path: Path, name: str, entry: dict[str, Any]) -> None:
         fresh = tuple(fault for fault in after.faults if fault.words not in known)
         if fresh:
             refuse_faults(Faults(fresh))
-    try:
-        write(str(path), new)
-    except NotWritten as error:
-        refuse(str(error))
+    write_config(path, new)
     click.echo(f"{path}: added {name}.")

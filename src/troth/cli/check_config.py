@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from dataclasses import asdict
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,12 +29,18 @@ FAULTY = 1
 @click.option(
     "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to tell it."
 )
-def command(config: str | None, style: str) -> None:
+@click.option(
+    "--schema", type=click.Choice(["toml", "json"]), help="Print the JSON Schema of that form of the file instead."
+)
+def command(config: str | None, style: str, schema: str | None) -> None:
     """Tell whether a configuration can be served: every fault with its file, line and path, and how to mend it.
 
     CONFIG is troth.toml or a host's list of servers (mcp.json); without it, it is looked for as by serve. Nothing is
     started.
     """
+    if schema is not None:
+        _print_schema(config, schema)
+        return
     from troth.cli.configured import chosen, tokens_file
     from troth.gateway.config import Faults, load_with_tokens
 
@@ -48,6 +55,13 @@ def command(config: str | None, style: str) -> None:
     else:
         _tell(path, names, faults, notes)
     sys.exit(FAULTY if faults else 0)
+
+
+def _print_schema(config: str | None, form: str) -> None:
+    if config is not None:
+        raise click.UsageError("--schema checks no file: leave CONFIG out.")
+    name = {"toml": "troth.schema.json", "json": "mcp.schema.json"}[form]
+    click.echo((resources.files("troth.gateway.config") / name).read_text("utf-8"), nl=False)
 
 
 def _tell(path: str, names: tuple[str, ...], faults: tuple[Fault, ...], notes: tuple[str, ...]) -> None:

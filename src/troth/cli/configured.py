@@ -77,3 +77,13 @@ def refuse(message: str) -> NoReturn:
     """Ends the command with a message on standard error."""
     click.echo(f"Error: {message}", err=True)
     sys.exit(UNUSABLE)
+
+
+def write_config(path: Path, text: str) -> None:
+    """Replaces the configuration; it may be read by whom it could be read by before, a new one by its owner alone."""
+    from troth.gateway.private import replace_text
+
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+    problem = replace_text(path, text, mode)
+    if problem:
+        refuse(problem)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 
@@ -16,8 +18,7 @@ def command(name: str, config: str | None) -> None:
 
     The file is the one that serve would use. A gateway that runs on it lets the server go at once.
     """
-    from troth.cli.configured import chosen, refuse, refuse_faults
-    from troth.cli.output import NotWritten, write
+    from troth.cli.configured import chosen, refuse_faults, write_config
     from troth.config import Fault, read_text
     from troth.gateway.config.edit import remove_server
 
@@ -28,8 +29,5 @@ def command(name: str, config: str | None) -> None:
     new = remove_server(path, text, name)
     if isinstance(new, Fault):
         refuse_faults(new)
-    try:
-        write(path, new)
-    except NotWritten as error:
-        refuse(str(error))
+    write_config(Path(path), new)
     click.echo(f"{path}: removed {name}.")

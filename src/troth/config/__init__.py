@@ -3,7 +3,7 @@
 from troth.config.faults import Fault, shown
 from troth.config.jsonc import LARGEST, Document, Span, read_json, read_text
 from troth.config.servers import TYPES, Entry, ServerFile, find_servers, mapping, read_entry, read_servers
-from troth.config.variables import Unset, expand, has_variables
+from troth.config.variables import Unset, expand
 
 __all__ = [
     "LARGEST",
@@ -16,7 +16,6 @@ __all__ = [
     "Unset",
     "expand",
     "find_servers",
-    "has_variables",
     "mapping",
     "read_entry",
     "read_json",

@@ -48,11 +48,6 @@ def expand(text: str, path: str, environ: Mapping[str, str]) -> str | Unset:
     return unset[0] if unset else result
 
 
-def has_variables(text: str) -> bool:
-    """Whether the text has any variable in it."""
-    return _VARIABLE.search(text) is not None
-
-
 def _value(match: re.Match[str], path: str, environ: Mapping[str, str]) -> str | Unset:
     inner = match["brace"] if match["dollar"] is None else match["dollar"]
     name, marked, default = inner.removeprefix("env:").partition(":-")

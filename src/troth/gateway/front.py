@@ -98,7 +98,9 @@ class MiddleFront:
             transport=transport,
             profile=_profile(principal, name, version),
         )
-        fleet = self._gateway.fleet(principal)
+        fleet = self._gateway.session_fleet(principal)
+        if isinstance(fleet, str):
+            return None, self.refusal(Bad(errors.INTERNAL, fleet, frame.id), None)
         await fleet.settled()
         connection = connection_of(host, push=push)
         built = fleet.promised(connection)
@@ -205,11 +207,15 @@ class MiddleFront:
             call.withdraw("the session ended")
         ours.fleet.level(ours, None)
         ours.audience.ended.set()
-        self._gateway.crew.spawn(ours.fleet.leave(ours.audience), "leave")
+        self._gateway.crew.spawn(self._leave(ours), "leave")
+
+    async def _leave(self, session: HostSession) -> None:
+        await session.fleet.leave(session.audience)
+        self._gateway.release(session.fleet)
 
     def stop(self) -> None:
         """Ends every listen in the way of its era, and tells nobody of changes any more."""
-        for fleet in self._gateway.fleets.values():
+        for fleet in self._gateway.every_fleet():
             for audience in fleet.audiences:
                 audience.ended.set()
 

@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
 from troth.gateway.fleet import Fleet
 from troth.gateway.member import Member
-from troth.gateway.settings import Share
+from troth.gateway.reload import SHOWN
+from troth.gateway.settings import Share, UpstreamSettings
 from troth.gateway.upstream import open_upstream
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from troth.gateway.crew import Crew
     from troth.gateway.limits import Limits
     from troth.gateway.model import Principal
-    from troth.gateway.settings import GatewaySettings, UpstreamSettings
+    from troth.gateway.settings import GatewaySettings
     from troth.gateway.state import State
 
 _log = logging.getLogger(__name__)
 
-SHARED = ""
+
+class Owner(NamedTuple):
+    """Who uses a member.
+
+    Attributes:
+        principal: Name of the principal; empty for everybody.
+        session: Number of the session that has it for itself; 0 for none.
+    """
+
+    principal: str
+    session: int = 0
+
+
+EVERYBODY = Owner("")
 """The owner of members that every principal uses."""
 
 
@@ -38,6 +53,7 @@ class Gateway:
 
     Attributes:
         fleets: Fleet by principal.
+        own: Fleets of single sessions, where some upstream is not shared (``share = "never"``).
     """
 
     def __init__(self, settings: GatewaySettings, state: State, crew: Crew, limits: Limits) -> None:
@@ -45,35 +61,75 @@ class Gateway:
         self.crew = crew
         self.limits = limits
         self.fleets: dict[Principal, Fleet] = {}
+        self.own: dict[Fleet, Owner] = {}
         self._state = state
         self._prefixes: Mapping[str, str] = state.prefixes(settings)
-        self._members: dict[tuple[str, str], Member] = {}
+        self._members: dict[tuple[Owner, str], Member] = {}
         self._eras: dict[str, str] = {}
+        self._sessions = 0
 
     def fleet(self, principal: Principal) -> Fleet:
         """The upstreams of a principal. They start when it is first asked for."""
         fleet = self.fleets.get(principal)
         if fleet is None:
-            fleet = self.fleets[principal] = Fleet(
-                self._of(principal),
-                self.settings.policies,
-                self.settings.profiles,
-                self.limits,
-                self.settings.startup_wait,
-            )
+            fleet = self.fleets[principal] = self._fleet(Owner(principal.name))
         return fleet
 
-    def _of(self, principal: Principal) -> list[Member]:
-        return [self._member(settings, principal) for settings in self.settings.upstreams]
+    def session_fleet(self, principal: Principal) -> Fleet | str:
+        """The upstreams of a session: those of its principal, and its own of each that is not shared.
 
-    def _member(self, settings: UpstreamSettings, principal: Principal) -> Member:
-        owner = SHARED if settings.share is Share.ALWAYS else principal.name
+        Returns:
+            The fleet, to be given back with `release`; or which limit keeps it from being, in words.
+        """
+        alone = [upstream for upstream in self.settings.upstreams if upstream.share is Share.NEVER]
+        if not alone:
+            return self.fleet(principal)
+        for upstream in alone:
+            open_now = sum(name == upstream.name and owner.principal == principal.name for owner, name in self._members)
+            if open_now >= upstream.max_sessions:
+                return f"upstream {upstream.name}: {upstream.max_sessions} sessions are open (limit: max_sessions)"
+        self._sessions += 1
+        owner = Owner(principal.name, self._sessions)
+        fleet = self._fleet(owner)
+        self.own[fleet] = owner
+        return fleet
+
+    def release(self, fleet: Fleet) -> None:
+        """Ends what a session had for itself."""
+        owner = self.own.pop(fleet, None)
+        if owner is not None:
+            fleet.close()
+            self._stop(lambda key: key[0] == owner)
+
+    def every_fleet(self) -> Iterator[Fleet]:
+        """All fleets."""
+        yield from self.fleets.values()
+        yield from self.own
+
+    def _fleet(self, owner: Owner) -> Fleet:
+        settings = self.settings
+        return Fleet(self._of(owner), settings.policies, settings.profiles, self.limits, settings.startup_wait)
+
+    def _of(self, owner: Owner) -> list[Member]:
+        return [self._member(settings, owner) for settings in self.settings.upstreams]
+
+    def _member(self, settings: UpstreamSettings, owner: Owner) -> Member:
+        """The member that an owner uses, opened if there is none yet, or if it must be spoken to in another way."""
+        match settings.share:
+            case Share.ALWAYS:
+                owner = EVERYBODY
+            case Share.AUTO:
+                owner = owner._replace(session=0)
+            case Share.NEVER:
+                pass
         key = (owner, settings.name)
         member = self._members.get(key)
-        if member is None or member.settings != settings:
-            if member is not None:
-                self.crew.spawn(member.stop(), f"stop {settings.name}")
-            member = self._members[key] = self._open(settings)
+        if member is not None and _spoken(member.settings) == _spoken(settings):
+            member.settings, member.prefix = settings, self._prefixes[settings.name]
+            return member
+        if member is not None:
+            self.crew.spawn(member.stop(), f"stop {settings.name}")
+        member = self._members[key] = self._open(settings)
         return member
 
     def _open(self, settings: UpstreamSettings) -> Member:
@@ -85,6 +141,11 @@ class Gateway:
         member.remembers = self._remember
         member.upstream = open_upstream(settings, member, self.crew, self.limits, self._eras)
         return member
+
+    def _stop(self, gone: Callable[[tuple[Owner, str]], bool]) -> None:
+        for key in [key for key in self._members if gone(key)]:
+            member = self._members.pop(key)
+            self.crew.spawn(member.stop(), f"stop {member.name}")
 
     def _remember(self, member: Member) -> None:
         conversation = member.conversation
@@ -103,24 +164,20 @@ class Gateway:
         """Takes other settings. Upstreams whose part is the same are not touched; hosts are told what changed."""
         self.settings = settings
         self._prefixes = self._state.prefixes(settings)
-        kept = {upstream.name for upstream in settings.upstreams}
-        for principal, fleet in self.fleets.items():
+        for fleet, owner in [
+            *((fleet, Owner(principal.name)) for principal, fleet in self.fleets.items()),
+            *self.own.items(),
+        ]:
             fleet.policies = settings.policies
             fleet.profiles = settings.profiles
-            fleet.replace(self._of(principal))
-        for key, member in tuple(self._members.items()):
-            if member.name not in kept or not member.watchers:
-                del self._members[key]
-                self.crew.spawn(member.stop(), f"stop {member.name}")
-        _log.info("configuration reloaded: %d upstreams", len(kept))
-
-    def members(self) -> list[Member]:
-        """Every upstream of every principal."""
-        return list(self._members.values())
+            fleet.replace(self._of(owner))
+        used = {id(member) for fleet in self.every_fleet() for member in fleet.members}
+        self._stop(lambda key: id(self._members[key]) not in used)
+        _log.info("configuration reloaded: %d upstreams", len(settings.upstreams))
 
     async def stop(self) -> None:
         """Ends everything that hosts wait for, and every upstream."""
-        for fleet in self.fleets.values():
+        for fleet in self.every_fleet():
             fleet.close()
         async with anyio.create_task_group() as tasks:
             for member in self._members.values():
@@ -140,3 +197,9 @@ def _families(paths: frozenset[str]) -> dict[str, frozenset[str]]:
         family: frozenset(path.partition(".")[2] for path in paths if path.startswith(f"{family}."))
         for family in sorted(families)
     }
+
+
+def _spoken(settings: UpstreamSettings) -> UpstreamSettings:
+    """What of the settings concerns the conversation, not what hosts see of it."""
+    plain = UpstreamSettings(name="", transport=settings.transport)
+    return replace(settings, **{name: getattr(plain, name) for name in SHOWN})

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 import anyio
 import msgspec
+from msgspec import Raw
 
 from troth.bridge import Kind, Outgoing, ask, errors, peek
 from troth.bridge.promise import paths
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from troth.gateway.model import Conversation, Upstream
     from troth.gateway.settings import UpstreamSettings
 
-Item = dict[str, Any]
+Item = dict[str, Raw]
+"""One item of a list, its members as they came: no number in them is read."""
 
 
 class Listed(NamedTuple):
@@ -64,7 +66,8 @@ SLOWER: Final = 1.5
 SLOWEST: Final = 10.0
 """The longest pause between polls, as a multiple of the shortest."""
 
-_read_items = msgspec.json.Decoder(list[Any]).decode
+_read_items = msgspec.json.Decoder(list[Raw]).decode
+_read_item = msgspec.json.Decoder(Item).decode
 _read_number = msgspec.json.Decoder(int).decode
 _read_text = msgspec.json.Decoder(str).decode
 
@@ -260,10 +263,10 @@ class Member:
         if self.completes is not None:
             return self.completes
         prompts, templates = self.lists.get("prompts", ()), self.lists.get("templates", ())
-        references = [{"type": "ref/prompt", "name": prompt.get("name")} for prompt in prompts[:1]]
-        references += [{"type": "ref/resource", "uri": template.get("uriTemplate")} for template in templates[:1]]
-        for reference in references[:1]:
-            params = {"ref": reference, "argument": {"name": "", "value": ""}}
+        references = [("ref/prompt", "name", one.get("name")) for one in prompts[:1]]
+        references += [("ref/resource", "uri", one.get("uriTemplate")) for one in templates[:1]]
+        for sort, member, value in references[:1]:
+            params = {"ref": {"type": sort, member: value}, "argument": {"name": "", "value": ""}}
             try:
                 await conversation.ask(Outgoing(frame=ask(COMPLETE, params), timeout=self._limits.method, again=True))
             except UnavailableError as error:
@@ -329,5 +332,5 @@ def _items(frame: Frame, member: str) -> tuple[list[Item], str]:
         values = _read_items(raw)
     except (msgspec.DecodeError, RecursionError):
         return [], f"{member} is no list"
-    items = [cast("Item", value) for value in values if isinstance(value, dict)]
+    items = [_read_item(value) for value in values if value and bytes(memoryview(value)[:1]) == b"{"]
     return items, "" if len(items) == len(values) else f"{len(values) - len(items)} items that are no objects"

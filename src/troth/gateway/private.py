@@ -22,21 +22,43 @@ def write_private(path: Path, value: object) -> str:
     Returns:
         Why it could not be written; empty if it was.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}~")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        return f"{path}: cannot be written: {error.strerror or error}"
+    return replace_text(path, json.dumps(value, indent=2))
+
+
+def replace_text(path: Path, text: str, mode: int = 0o600) -> str:
+    """Replaces a file by a text in one step; a link stays one.
+
+    Args:
+        path: The file.
+        text: What is to stand in it.
+        mode: Who may read and write it.
+
+    Returns:
+        Why it could not be written; empty if it was.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}~")
+    try:
+        target = path.resolve()
+        temporary = target.with_name(f".{target.name}.{os.getpid()}~")
         temporary.unlink(missing_ok=True)
         # Made anew with its mode, so that nobody else can open it even for a moment.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(value, file, indent=2)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            if mode != 0o600:
+                temporary.chmod(mode)
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
+        temporary.replace(target)
+    except (OSError, RuntimeError, UnicodeEncodeError) as error:
+        # RuntimeError: a loop of links.
         with contextlib.suppress(OSError):
             temporary.unlink()
-        return f"{path}: cannot be written: {error.strerror or error}"
+        return f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}"
     return ""
 
 

@@ -69,12 +69,13 @@ def resident(pid: int) -> int | None:
 
 
 def _owners(gateway: Gateway) -> Iterable[tuple[str, Fleet]]:
-    return ((principal.name, fleet) for principal, fleet in gateway.fleets.items())
+    yield from ((principal.name, fleet) for principal, fleet in gateway.fleets.items())
+    yield from ((f"{owner.principal}, session {owner.session}", fleet) for fleet, owner in gateway.own.items())
 
 
 def _problems(gateway: Gateway) -> list[str]:
     """What the catalogues left out, each once."""
-    return list(dict.fromkeys(problem for fleet in gateway.fleets.values() for problem in fleet.known.problems))
+    return list(dict.fromkeys(problem for fleet in gateway.every_fleet() for problem in fleet.known.problems))
 
 
 def _upstream(member: Member, fleet: Fleet, principal: str) -> UpstreamStatus:

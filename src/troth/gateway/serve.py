@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -33,8 +34,19 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+COLLECT: Final = (10_000, 10, 10)
+"""When cycles are looked for: by Python's own measure (700 new objects) that takes an eighth of every relayed call."""
+
 STDIO: Final = Principal("stdio")
 """The host on our own standard input and output."""
+
+
+def run(settings: GatewaySettings, options: ServeOptions) -> int:
+    """Serves on a loop of its own, in a process that does nothing else; see `serve`."""
+    gc.freeze()
+    gc.set_threshold(*COLLECT)
+    options_of_loop = {"use_uvloop": sys.platform != "win32"}
+    return anyio.run(serve, settings, options, backend="asyncio", backend_options=options_of_loop)
 
 
 async def serve(settings: GatewaySettings, options: ServeOptions) -> int:

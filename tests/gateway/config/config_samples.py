@@ -40,6 +40,7 @@ GOOD_JSON = {
     "opencode": """{"mcp": {"a": {"type": "local", "command": ["run", "it"], "environment": {"A": "{env:SECRET}"},
         "enabled": true}, "b": {"type": "remote", "url": "http://localhost:1/mcp", "enabled": false}}}""",
     "empty": '{"mcpServers": {}}',
+    "twice elsewhere": '{"mcpServers": {"a": {"command": "x"}}, "colour": 1, "colour": 2}',
 }
 GOOD_TOML = {
     "full": """# everything
@@ -144,6 +145,21 @@ FAULTY_JSON = (
         ("a.headers.X: has a character that no header may have",),
         schema=False,
     ),
+    Faulty("nul", '{"mcpServers": {"a": {"command": "x\\u0000"}}}', ("a.command: has a NUL in it",), schema=False),
+    Faulty(
+        "variable name",
+        '{"mcpServers": {"a": {"command": "x", "env": {"A=B": "c"}}}}',
+        ("a.env.A=B: is no variable that a process can be given",),
+        schema=False,
+    ),
+    Faulty("port", '{"mcpServers": {"a": {"url": "http://a:99999"}}}', ("a.url: is no URL (Port out",), schema=False),
+    Faulty("space", '{"mcpServers": {"a": {"url": "http://a b"}}}', ("a.url: is no URL (no host,",), schema=False),
+    Faulty(
+        "same key of ours",
+        '{"mcpServers": {}, "troth": {"gateway": {"page_size": 1,\n"page_size": 2}}}',
+        (":2: troth.gateway.page_size: stands twice (first on line 1); keep one of the two.",),
+        schema=False,
+    ),
     Faulty("no name", '{"mcpServers": {" ": {"command": "x"}}}', ("is no name for a server",)),
     Faulty("long name", f'{{"mcpServers": {{"{"a" * 65}": {{"command": "x"}}}}}}', ("is no name for a server",)),
     Faulty("control name", '{"mcpServers": {"a\\u0007": {"command": "x"}}}', ("is no name for a server",)),
@@ -165,6 +181,7 @@ FAULTY_TOML = (
     Faulty("glob item", '[servers.a]\ncommand = "x"\ndeny = [1]\n', ("servers.a.deny.0: must be a string",)),
     Faulty("prefix", '[servers.a]\ncommand = "x"\nprefix = "A_"\n', ("servers.a.prefix: has a form", "small letter")),
     Faulty("prefix kind", '[servers.a]\ncommand = "x"\nprefix = 1\n', ("servers.a.prefix: must be a string",)),
+    Faulty("extension", '[servers.a]\ncommand = "x"\nrelay_extensions = ["x"]\n', ("relay_extensions.0: has a form",)),
     Faulty("share", '[servers.a]\ncommand = "x"\nshare = "all"\n', ("servers.a.share: unknown: 'all'",)),
     Faulty("zero", '[servers.a]\ncommand = "x"\nmax_sessions = 0\n', ("max_sessions: is out of range; write a",)),
     Faulty("whole", '[servers.a]\ncommand = "x"\nmax_sessions = 1.5\n', ("max_sessions: must be a whole number",)),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import config_samples as samples
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from troth.gateway.config import Faults, config_folder, find_config, load, state_folder
+from troth.gateway.config.read import load_text
 from troth.gateway.settings import (
     EraChoice,
     GatewaySettings,
@@ -225,6 +229,59 @@ def test_folders_follow_the_environment_unless_it_is_relative(tmp_path: Path) ->
     environ = {"XDG_CONFIG_HOME": str(tmp_path / "c"), "XDG_STATE_HOME": "relative"}
     assert config_folder(environ, tmp_path) == tmp_path / "c" / "troth"
     assert state_folder(environ, tmp_path) == tmp_path / ".local" / "state" / "troth"
+
+
+NAMES = st.sampled_from(
+    [
+        "mcpServers",
+        "servers",
+        "mcp",
+        "troth",
+        "a",
+        "b",
+        "command",
+        "args",
+        "env",
+        "url",
+        "headers",
+        "type",
+        "disabled",
+        "era",
+        "prefix",
+        "allow",
+        "rename",
+        "share",
+        "poll",
+        "gateway",
+        "page_size",
+        "policies",
+        "tools",
+        "profiles",
+        "opencode-v1",
+        "tokens",
+        "token",
+        "profile",
+        "relay_extensions",
+    ]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6) | NAMES | st.just("${X}"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES | st.text(max_size=4), inner, max_size=4),
+    max_leaves=30,
+)
+
+
+@given(VALUES, st.sampled_from(["mcpServers", "servers", "mcp"]), VALUES)
+def test_whatever_a_file_says_it_is_taken_or_refused(servers: object, home: str, ours: object) -> None:
+    text = json.dumps({home: servers, "troth": ours})
+    found = load_text("mcp.json", text, {})
+    assert isinstance(found, GatewaySettings) or found.faults
+
+
+@given(st.text(alphabet="[]servers.a=\"'{}\n#,1 command${X}"), st.sampled_from(["mcp.json", "troth.toml"]))
+def test_whatever_stands_in_a_file_it_is_taken_or_refused(text: str, name: str) -> None:
+    found = load_text(name, text, {})
+    assert isinstance(found, GatewaySettings) or found.faults
 
 
 def test_settings_can_be_compared(tmp_path: Path) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from contextlib import asynccontextmanager
+import ssl
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
+from anyio.streams.tls import TLSStream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -89,13 +91,20 @@ class Peer:
 
 
 @asynccontextmanager
-async def serving(answer: Callable[[Asked], Awaitable[None]]) -> AsyncGenerator[Peer]:
+async def serving(
+    answer: Callable[[Asked], Awaitable[None]], tls: ssl.SSLContext | None = None
+) -> AsyncGenerator[Peer]:
     """Serves every request of every connection by the one function."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     peer = Peer(listener.extra(anyio.abc.SocketAttribute.local_port))
 
     async def handle(stream: anyio.abc.SocketStream) -> None:
         peer.connections += 1
+        if tls is not None:
+            with suppress(ssl.SSLError, anyio.EndOfStream, anyio.BrokenResourceError):
+                await TLSStream.wrap(stream, server_side=True, ssl_context=tls)
+            await stream.aclose()
+            return
         buffered = BufferedByteReceiveStream(stream)
         async with stream:
             try:

@@ -6,7 +6,12 @@ import itertools
 import json
 import logging
 import socket
+import ssl
+import subprocess
+import sys
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import anyio
@@ -26,8 +31,34 @@ from troth.wire.errors import LinkError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+    from pathlib import Path
 
     from troth.gateway.upstream.link import Link
+
+
+def own_certificate(folder: Path) -> ssl.SSLContext:
+    """A server's TLS context with a certificate for 127.0.0.1 that it signed itself."""
+    x509 = pytest.importorskip("cryptography.x509")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    pem = folder / "peer.pem"
+    pem.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    return context
+
 
 FAST = Limits(back_off=0.01, back_off_most=0.05, stop=2.0)
 
@@ -306,6 +337,8 @@ def test_an_error_body_without_end_is_not_read_on() -> None:
     ],
 )
 def test_every_other_answer_is_a_problem_in_words(reply: bytes, words: str) -> None:
+    broken = "cut" in words or "rules" in words or "before" in words
+
     async def answer(asked: Asked) -> None:
         await asked.send(reply)
         await asked.cut()
@@ -318,6 +351,8 @@ def test_every_other_answer_is_a_problem_in_words(reply: bytes, words: str) -> N
             assert words in problem.words
             assert problem.status is None
             assert problem.sent
+            assert problem.begun == (b"200 OK\r\nX" not in reply and reply[:8] == b"HTTP/1.1")
+            assert problem.broken == broken
             assert len(peer.of("POST")) == 1
 
     run(test)
@@ -348,7 +383,7 @@ def test_a_body_that_stops_in_its_middle_is_given_up() -> None:
     async def test() -> None:
         async with talking(answer, Limits(method=0.1)) as (_, link, heard):
             link.send(1, message(1))
-            assert await heard.end_of(1) == Problem(words="the answer stopped in its middle")
+            assert await heard.end_of(1) == Problem(words="the answer stopped in its middle", begun=True, broken=True)
 
     run(test)
 
@@ -356,7 +391,7 @@ def test_a_body_that_stops_in_its_middle_is_given_up() -> None:
 def test_who_waits_for_a_notification_waits_a_named_time() -> None:
     async def test() -> None:
         async with talking(Asked.hang, Limits(method=0.1)) as (_, link, _):
-            assert await link.deliver(b"{}") == Problem(words="no HTTP answer within 0.1 seconds")
+            assert await link.deliver(b"{}") == Problem(words="no HTTP answer within 0.1 seconds", broken=True)
 
     run(test)
 
@@ -370,7 +405,9 @@ def test_a_server_that_is_not_there_surely_got_nothing() -> None:
         async with linked_to(f"http://127.0.0.1:{port}/mcp?token=secret") as (link, heard):
             link.send(1, message(1))
             problem = await heard.end_of(1)
-            assert problem == Problem(words=f"no connection to 127.0.0.1:{port}: Connection refused", sent=False)
+            assert problem == Problem(
+                words=f"no connection to 127.0.0.1:{port}: Connection refused", sent=False, broken=True
+            )
 
     run(test)
 
@@ -608,7 +645,7 @@ def test_rule_13_a_refused_resumption_is_given_up(status: int, told: int | None)
             link.resume = True
             link.send(1, message(1))
             words = f"the answer broke off and cannot be resumed: HTTP {status}"
-            assert await heard.end_of(1) == Problem(words=words, status=told)
+            assert await heard.end_of(1) == Problem(words=words, status=told, begun=True)
             assert len(peer.asked) == 2
 
     run(test)
@@ -645,7 +682,7 @@ def test_rule_13_an_event_id_that_is_no_text_is_never_sent_back() -> None:
         async with talking(answer) as (peer, link, heard):
             link.resume = True
             link.send(1, message(1))
-            assert await heard.end_of(1) == Problem(words="the event stream ended without a response")
+            assert await heard.end_of(1) == Problem(words="the event stream ended without a response", begun=True)
             assert len(peer.asked) == 1
 
     run(test)
@@ -751,7 +788,7 @@ def test_closing_ends_the_session_and_cuts_what_is_open() -> None:
             assert peer.asked[-1].headers["mcp-session-id"] == "s"
             link.send(2, message(2))
             problem = await link.deliver(b"{}")
-            assert problem == Problem(words="closed", sent=False)
+            assert problem == Problem(words="closed", sent=False, broken=True)
             assert heard.frames == heard.ends == []
 
     run(test)
@@ -801,3 +838,50 @@ def test_a_fault_of_the_user_ends_the_request_with_a_problem(caplog: pytest.LogC
     with caplog.at_level(logging.ERROR):
         run(test)
     assert "ValueError: fault" in caplog.text
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
+    context = own_certificate(tmp_path)
+
+    async def test() -> None:
+        async with (
+            serving(Asked.result, context) as peer,
+            linked_to(peer.url.replace("http:", "https:")) as (link, heard),
+        ):
+            link.send(1, message(1))
+            problem = await heard.end_of(1)
+            assert problem == Problem(words="the certificate is not trusted", sent=False, broken=True)
+            assert peer.asked == []
+
+    run(test)
+
+
+def test_it_speaks_with_a_server_of_a_legacy_revision_until_its_session_ends() -> None:
+    command = (sys.executable, "-m", "troth.testing", "server", "--transport", "http")
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+
+    async def test(url: str) -> None:
+        async with linked_to(url) as (link, heard):
+            link.send(1, message(1, method="initialize", params=params))
+            assert await heard.end_of(1) is None
+            headers = {"mcp-session-id": heard.sessions[0][1], "mcp-protocol-version": "2025-11-25"}
+            assert await link.deliver(b'{"jsonrpc":"2.0","method":"notifications/initialized"}', headers) is None
+            link.listen(headers)
+            await heard.until(lambda it: it.opened)
+            link.send(2, message(2, method="tools/list"), headers)
+            assert await heard.end_of(2) is None
+            assert heard.values[-1]["result"]["tools"]
+            await link.close(headers)
+        async with linked_to(url) as (link, heard):
+            link.send(3, message(3), headers)
+            problem = await heard.end_of(3)
+            assert problem is not None
+            assert problem.status == 404
+
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as server:
+        assert server.stderr is not None
+        url = server.stderr.readline().decode().strip().removeprefix("ready ")
+        try:
+            run(lambda: test(url))
+        finally:
+            server.kill()

@@ -137,7 +137,7 @@ def test_the_end_of_the_stream_is_the_end_of_the_link() -> None:
             assert await heard.death() == "the event stream ended"
             assert link.why == "the event stream ended"
             link.send(1, message(1))
-            assert await link.deliver(b"{}") == Problem(words="the event stream ended", sent=False)
+            assert await link.deliver(b"{}") == Problem(words="the event stream ended", sent=False, broken=True)
             assert heard.ends == []
 
     run(test)

@@ -10,12 +10,14 @@ import subprocess
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import anyio
 import pytest
 from link_recorder import Recorder, message, process, run
 
+from troth.gateway.crew import Crew
 from troth.gateway.limits import Limits
 from troth.gateway.upstream import stdio
 from troth.gateway.upstream.stdio import StdioLink, open_stdio
@@ -361,29 +363,76 @@ def test_closing_twice_and_under_cancellation_ends_the_process() -> None:
     run(test)
 
 
-def test_a_process_reads_the_end_of_its_input_when_the_gateway_is_killed() -> None:
-    gateway = """
-        import anyio, sys
-        from link_recorder import Recorder, process
-        from troth.gateway.limits import Limits
-        from troth.gateway.upstream.stdio import open_stdio
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who descends from whom")
+def test_a_crew_that_is_closed_while_it_closes_a_link_leaves_nothing_behind() -> None:
+    async def test() -> None:
+        heard = Recorder()
+        link = await open_stdio(process(STUBBORN), heard, Limits(stop=60.0))
+        await heard.count(1)
+        crew = Crew()
+        crew.spawn(link.close(), "closing")
+        await anyio.wait_all_tasks_blocked()
+        await crew.close()
+        for pid in (link.pid, *heard.values[0]["pids"]):
+            await gone(pid)
 
-        async def main():
-            heard = Recorder()
-            links = [await open_stdio(process("import os; print('{}'); os.read(0, 1)"), heard, Limits()) for _ in "ab"]
-            await heard.count(2)
-            print(*(link.pid for link in links), flush=True)
-            await anyio.sleep_forever()
+    run(test)
 
-        anyio.run(main, backend_options={"use_uvloop": True})
-    """
-    settings = process(gateway)
+
+GATEWAY = """
+    import anyio, sys
+    from link_recorder import Recorder, process
+    from troth.gateway.crew import Crew
+from troth.gateway.limits import Limits
+    from troth.gateway.upstream.stdio import open_stdio
+
+    async def main():
+        heard = Recorder()
+        code = sys.stdin.read()
+        links = [await open_stdio(process(code), heard, Limits(stop=float(sys.argv[1]))) for _ in "ab"]
+        await heard.count(2)
+        print(*(pid for value in heard.values for pid in value), flush=True)
+        await anyio.sleep_forever()
+
+    anyio.run(main, backend_options={"use_uvloop": True})
+"""
+
+
+def killed_gateway(code: str, seconds: float) -> list[int]:
+    """Processes that a gateway had started before it was killed."""
+    settings = process(GATEWAY, str(seconds))
     env = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
-    with subprocess.Popen(settings.command, stdout=subprocess.PIPE, env=env) as killed:
-        assert killed.stdout is not None
-        pids = [int(pid) for pid in killed.stdout.readline().split()]
-        assert len(pids) == 2
-        killed.kill()
+    with subprocess.Popen(settings.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as gateway:
+        assert gateway.stdin is not None
+        assert gateway.stdout is not None
+        gateway.stdin.write(dedent(code).encode())
+        gateway.stdin.close()
+        pids = [int(pid) for pid in gateway.stdout.readline().split()]
+        gateway.kill()
+    return pids
+
+
+def test_a_process_reads_the_end_of_its_input_when_the_gateway_is_killed() -> None:
+    code = "import os; print([os.getpid()]); os.read(0, 1)"
+    pids = killed_gateway(code, 60.0)
+    assert len(pids) == 2
+
+    async def test() -> None:
+        for pid in pids:
+            await gone(pid)
+
+    run(test)
+
+
+def test_a_stubborn_group_is_killed_when_the_gateway_is_killed() -> None:
+    code = """
+        import os, signal, subprocess, time
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        print([os.getpid(), subprocess.Popen(["sleep", "60"]).pid])
+        time.sleep(60)
+    """
+    pids = killed_gateway(code, 0.3)
+    assert len(pids) == 4
 
     async def test() -> None:
         for pid in pids:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
+import anyio
 import pytest
+from link_peer import Asked
+from link_peer import serving as serving_bytes
 from upstream_peers import EACH, LEGACY, MODERN, PATIENCE, Heard, body, call, http, serving, upstream
 
 from troth.bridge import Cause, Outgoing, ask
@@ -134,3 +139,31 @@ async def test_a_cancelled_call_over_http_hears_nothing_more(revision: str) -> N
             lost = Heard()
             talk.start(Outgoing(frame=ask("prompts/list", {}), timeout=0.1), lost)
             assert (await lost.end()).cause is Cause.TIMEOUT
+
+
+async def test_a_server_without_sessions_that_says_404_to_a_stream_has_lost_nothing() -> None:
+    refused = anyio.Event()
+
+    async def answer(asked: Asked) -> None:
+        method = asked.json.get("method") if asked.body else None
+        if asked.method != "POST":
+            await asked.reply(404)
+            refused.set()
+        elif method == "initialize":
+            info = {"name": "plain", "version": "1"}
+            result = {"protocolVersion": LEGACY, "capabilities": {"tools": {}}, "serverInfo": info}
+            await asked.reply(200, json.dumps({"jsonrpc": "2.0", "id": asked.json["id"], "result": result}).encode())
+        elif "id" in asked.json and method != "server/discover":
+            await asked.result()
+        else:
+            await asked.reply(400 if method == "server/discover" else 202)
+
+    async with serving_bytes(answer) as peer, upstream(http(peer.url)) as (one, _ears):
+        talk = await one.ready(PATIENCE)
+        with anyio.fail_after(PATIENCE):
+            await refused.wait()
+        for _ in range(3):
+            assert body(await talk.ask(Outgoing(frame=ask("tools/list", {})))) == {}
+        assert one.status is Status.READY
+        assert one.conversation is talk
+        assert len([asked for asked in peer.of("POST") if asked.json.get("method") == "initialize"]) == 1

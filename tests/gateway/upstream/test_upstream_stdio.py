@@ -208,3 +208,103 @@ async def test_a_killed_process_comes_back_and_its_calls_are_lost(revision: str,
         talk.start(call("read_note"), late)
         assert (await late.end()).cause is Cause.DOWN
         assert costs(one).restarts == 1
+
+
+ODD = (
+    "flood",
+    "long-line",
+    "deep-json",
+    "junk-on-stdout",
+    "bytes-on-stdout",
+    "not-json-rpc",
+    "duplicate-answer",
+    "out-of-order",
+    "hostile-text",
+    "unknown-notification-answered",
+    "list-changed-before-initialized",
+    "ignores-the-end",
+    "leaves-a-child",
+    "unknown-method-accepted",
+    "cache-members-missing",
+)
+
+
+@pytest.mark.parametrize("revision", EACH)
+@pytest.mark.parametrize("fault", ODD)
+async def test_what_an_odd_process_does_costs_nobody_an_answer(revision: str, fault: str) -> None:
+    async with upstream(stdio(*scripted(revisions=(revision,), breaks=(fault,)))) as (one, ears):
+        talk = await one.ready(PATIENCE)
+        assert talk.revision == revision
+        assert body(await talk.ask(Outgoing(frame=ask("tools/list", {}))))["tools"]
+        sink = Heard()
+        talk.start(call("read_note"), sink)
+        assert "content" in await sink.end()
+        assert ears.count("down") == 0
+
+
+TURNS = """
+import os, sys, time
+log, first, later = sys.argv[1:4]
+turn = os.path.exists(log)
+open(log, "a").close()
+time.sleep(float(later if turn else first))
+os.execv(sys.argv[4], sys.argv[4:])
+"""
+"""Starts a server: the first one after some seconds, later ones after others."""
+
+
+@pytest.mark.behaviour("GEN-C3")
+async def test_rule_18_a_late_discover_answer_wins_over_a_failed_handshake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dial, "PROBE_SILENT", 0.1)
+    turns = (sys.executable, "-c", TURNS, str(tmp_path / "turn"), "3", "0")
+    async with upstream(stdio(*turns, *scripted(revisions=(MODERN,)))) as (one, ears):
+        assert (await one.ready(PATIENCE)).revision == MODERN
+        assert ears.count("down") == 0
+
+
+async def test_rule_18_both_failures_are_told(tmp_path: Path) -> None:
+    server = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    error = {"code": -32601, "message": "no " + message["method"]}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}), flush=True)
+"""
+    async with upstream(stdio(*script(tmp_path, server))) as (_one, ears):
+        assert await ears.until("down") == (
+            "initialize got -32601: no initialize; before that, server/discover got -32601: no server/discover"
+        )
+
+
+async def test_an_upstream_that_never_answers_is_given_up_in_time() -> None:
+    silent = stdio(sys.executable, "-c", "import sys; sys.stdin.read()", start_timeout=0.5)
+    async with upstream(silent) as (one, ears):
+        assert "no answer in 0.5 s" in await ears.until("down")
+        with pytest.raises(UnavailableError, match="no answer"):
+            await one.ready(0.0)
+
+
+async def test_a_modern_choice_is_not_undone_by_an_old_server(tmp_path: Path) -> None:
+    command = script(tmp_path, OLD.format(revision=LEGACY, unknown="-32601"))
+    async with upstream(stdio(*command, era=EraChoice.MODERN)) as (_one, ears):
+        assert await ears.until("down") == "server/discover got -32601: no"
+    command = script(tmp_path, OLD.format(revision=LEGACY, unknown="silence"))
+    async with upstream(stdio(*command, era=EraChoice.MODERN, start_timeout=0.5)) as (_one, ears):
+        assert "server/discover timed out after 0.5 s" in await ears.until("down")
+
+
+async def test_what_an_upstream_costs_is_counted() -> None:
+    async with upstream(stdio(*scripted(revisions=(MODERN,)))) as (one, _ears):
+        assert costs(one).since is None
+        talk = await one.ready(PATIENCE)
+        await talk.ask(Outgoing(frame=ask("tools/list", {})))
+        spent = costs(one)
+        assert spent.calls >= 2
+        assert min(spent.sent, spent.received) > 100
+        assert (spent.errors, spent.restarts, spent.junk, spent.strays) == (0, 0, 0, 0)
+        assert spent.pid is not None
+        assert spent.rss is not None
+        assert spent.rss > 1_000_000
+    assert (costs(one).pid, one.status, one.why) == (None, Status.STOPPED, "it was stopped")

@@ -92,8 +92,8 @@ ENDS = {
     "too often": (lambda _asked: web.Response(status=429), told(Cause.REFUSED, "429")),
     "another id": (lambda asked: asked.answer(id="other", result={}), told(Cause.MALFORMED)),
     "the id as text": (lambda asked: asked.answer(id=str(asked.body["id"]), result={}), told(Cause.MALFORMED)),
-    "no answer": (lambda _asked: web.Response(status=202), lambda end: end.cause in (Cause.MALFORMED, Cause.BROKEN)),
-    "a page": (lambda _asked: web.Response(text="<h1>hi</h1>", content_type="text/html"), lambda end: end.cause),
+    "no answer": (lambda _asked: web.Response(status=202), told(Cause.MALFORMED)),
+    "a page": (lambda _asked: web.Response(text="<h1>hi</h1>", content_type="text/html"), told(Cause.MALFORMED)),
     "half a result": (
         lambda _asked: web.Response(text='{"jsonrpc', content_type="application/json"),
         told(Cause.MALFORMED),
@@ -234,6 +234,44 @@ async def test_rule_19_calls_in_flight_are_lost_with_their_session() -> None:
         assert await outcome(talk) == {}
         lost = await slow.end()
         assert (lost.cause, lost.words) == (Cause.BROKEN, "upstream session lost")
+
+
+async def test_rule_19_an_answer_that_had_begun_is_never_asked_for_again() -> None:
+    calls: list[str] = []
+
+    async def handle(asked: Asked) -> web.StreamResponse:
+        if asked.verb == "GET":
+            return web.Response(status=404 if "last-event-id" in asked.headers else 405)
+        honest = await legacy(asked)
+        if honest is not None:
+            return honest
+        calls.append(asked.method)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(asked.request)
+        await response.write(b"id: 1\nretry: 10\ndata:\n\n")
+        assert asked.request.transport is not None
+        asked.request.transport.abort()
+        return response
+
+    async with website(handle) as site, upstream(http(site.url)) as (one, ears):
+        talk = await one.ready(PATIENCE)
+        lost = await outcome(talk)
+        assert (lost.cause, lost.words) == (Cause.BROKEN, "upstream session lost")
+        await ears.until("up", times=2)
+        assert calls == ["tools/call"]
+
+
+async def test_a_server_that_calls_a_missing_stream_404_has_lost_no_session() -> None:
+    async def handle(asked: Asked) -> web.StreamResponse:
+        if asked.verb == "GET":
+            return web.Response(status=404)
+        return await legacy(asked) or asked.answer(result={})
+
+    async with website(handle) as site, upstream(http(site.url)) as (one, ears):
+        talk = await one.ready(PATIENCE)
+        await until(lambda: bool(site.of("ping")))
+        assert await outcome(talk) == {}
+        assert (len(site.of("initialize")), ears.count("up")) == (1, 1)
 
 
 @pytest.mark.behaviour("GEN-C3")

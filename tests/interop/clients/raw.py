@@ -50,7 +50,7 @@ def answer(method: str, params: Json) -> Json:
             content = {"type": "text", "text": "A model's answer"}
             return {"role": "assistant", "content": content, "model": "test", "stopReason": "endTurn"}
         case "roots/list":
-            return {"roots": [{"uri": "file:///work", "name": "work"}]}
+            return {"roots": [{"uri": "file:///folder", "name": "folder"}]}
     return {}
 
 

@@ -188,7 +188,7 @@ class StdioLink:
         self.ended_by = self.ended_by or ended
         await self._gone(KILLED)
         with anyio.move_on_after(GRACE):
-            while relatives & living():  # noqa: ASYNC110 - nothing tells of the end of a stranger's process
+            while living(relatives):  # noqa: ASYNC110 - nothing tells of the end of a stranger's process
                 await anyio.sleep(POLL)
         self.left_behind = kill(relatives)
         self._signal(signal.SIGKILL)

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
 from troth.config import TYPES, mapping, shown
+from troth.gateway.limits import Limits
 from troth.gateway.settings import EraChoice, Policy, Share
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ SHORTEST_TOKEN = 16
 """Characters of a bearer token, so that none can be guessed by trying."""
 LONGEST_TOKEN = 1024
 """Characters of a bearer token: less than the longest header."""
+EXTENSION = (
+    r"([A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?\.)*[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?/[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?"
+)
+"""A key of an extension: the prefix is mandatory (2026-07-28, basic, General fields)."""
 TOOL_NAME = r"[A-Za-z0-9_.-]{1,64}"
 """A name of a tool that hosts accept."""
 PREFIX = r"([a-z][a-z0-9-]{0,23})?"
@@ -163,15 +168,18 @@ OWN = (
     _wait("call_timeout", "Seconds that a call may take without any sign of life; no limit without it.", "", 0.1),
     _wait(
         "poll",
-        "Seconds between two looks at its lists where it announces no changes; at least 30, never without it.",
+        "Seconds between two looks at its lists where it announces no changes; at least "
+        f"{Limits().poll_least:g}, never without it.",
         "",
-        30,
+        Limits().poll_least,
     ),
     Key(
         name="relay_extensions",
         kind=Kind.PATTERNS,
         meaning="Keys of extensions that pass in both directions.",
         default="[]",
+        form=EXTENSION,
+        form_words="a key with a prefix, as in com.example/name",
     ),
     Key(
         name="relay_experimental",
@@ -298,18 +306,19 @@ def _number(key: Key, value: object) -> Judged:
     return (value if whole else float(value)), ()
 
 
-def _texts(_key: Key, value: object) -> Judged:
+def _texts(key: Key, value: object) -> Judged:
     if not isinstance(value, list):
         return None, (Wrong("must be a list of strings"),)
     items: Sequence[object] = cast("list[object]", value)
-    wrong = tuple(
-        Wrong("must be a string", "", str(index))
-        if not isinstance(item, str)
-        else Wrong("is empty", "write something, or leave it out", str(index))
-        for index, item in enumerate(items)
-        if not isinstance(item, str) or not item.strip()
-    )
-    return tuple(items), wrong
+    wrong: list[Wrong] = []
+    for index, item in enumerate(items):
+        if not isinstance(item, str):
+            wrong.append(Wrong("must be a string", "", str(index)))
+        elif not item.strip():
+            wrong.append(Wrong("is empty", "write something, or leave it out", str(index)))
+        else:
+            wrong += _form(key, item, str(index))
+    return tuple(items), tuple(wrong)
 
 
 def _map(key: Key, value: object) -> Judged:

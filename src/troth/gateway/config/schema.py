@@ -125,7 +125,7 @@ def _shape(key: Key) -> dict[str, Any]:
         Kind.CHOICE: {"enum": [str(choice) for choice in key.choices]},
         Kind.SECONDS: {"type": "number", **bounds},
         Kind.COUNT: {"type": "integer", **bounds},
-        Kind.PATTERNS: {"type": "array", "items": {"type": "string", "pattern": r"\S"}},
+        Kind.PATTERNS: {"type": "array", "items": {"type": "string", "pattern": r"\S", **form}},
         Kind.TEXTS: {"type": "array", "items": {"type": "string"}},
         Kind.MAP: {"type": "object", "additionalProperties": {"type": "string", **form}},
         Kind.FLAG: {"type": "boolean"},

@@ -79,6 +79,8 @@ def _json(path: str, text: str) -> Source | Fault:
             document.line_at(at),
         )
         for member, first, at in document.twice
+        # What stands twice elsewhere in a host's settings is none of our business.
+        if member[: len(parts)] == parts or member[0] == "troth"
     ]
     sections = mapping(top.get("troth", {}))
     if sections is None:

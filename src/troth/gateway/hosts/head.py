@@ -107,7 +107,8 @@ def head_of(scope: Scope, limits: Limits) -> Head | Refused:
         limits: Bounds.
     """
     raw: list[Header] = scope["headers"]
-    headers = dict(raw)
+    # White space around a value is none of it (RFC 9110, 5.5); the parser leaves what stands behind.
+    headers = {name: value.strip(b" \t") for name, value in raw}
     if len(raw) > MOST or sum(map(len, headers.values())) > limits.headers:
         return Refused(
             431, error_line(None, NOT_A_MESSAGE, "headers: too many or too long (limit: headers)"), close=True

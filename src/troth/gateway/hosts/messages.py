@@ -13,11 +13,11 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from troth.bridge import NOT_A_MESSAGE, Bad, Batch, Frame, FrameLimits, Kind, read, read_batch
-from troth.bridge.errors import http_status
+from troth.bridge.errors import HEADER_MISMATCH, UNSUPPORTED_VERSION, http_status
 from troth.bridge.fresh import error_line, result_line
 from troth.gateway.hosts.asgi import Refused
 from troth.gateway.hosts.counts import released
-from troth.gateway.hosts.era import INITIALIZE, LISTEN, MODERN, is_modern
+from troth.gateway.hosts.era import INITIALIZE, LISTEN, MODERN, VERSION_KEY, is_modern
 from troth.gateway.hosts.post import Post
 from troth.gateway.hosts.sessions import Kept, Outbox, wrong_version
 from troth.register import Era
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from troth.gateway.model import Answer, Front, Host
 
 NO_SESSION = "no session: send initialize first, and then the Mcp-Session-Id header that its answer carries"
+NOT_ASKED = "an answer belongs here only in a legacy session, to a request that was sent there"
 NO_STREAM = "Accept: text/event-stream belongs here, since this is answered by a stream"
 
 
@@ -100,6 +101,10 @@ class Messages:
     # Modern
 
     async def _modern(self, frame: Frame, post: Post) -> None:
+        if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+            # Nothing is asked of a modern host but by results.
+            await post.finish(error_line(None, NOT_A_MESSAGE, NOT_ASKED), 400)
+            return
         host = self._front.modern(frame, post.visit.principal, "http")
         if frame.kind is not Kind.REQUEST:
             # Whatever is in a notification, it is never answered.
@@ -107,8 +112,9 @@ class Messages:
                 self._front.notify(frame, host)
             await post.finish(b"")
         elif isinstance(host, Bad):
-            answer = self._front.refusal(host, None)
-            await post.finish(answer.line, http_status(host.code, Era.MODERN, about_meta=True))
+            bad = _mismatch(host, frame, post.visit.head.version) or host
+            answer = self._front.refusal(bad, None)
+            await post.finish(answer.line, http_status(bad.code, Era.MODERN, about_meta=True))
         elif (fault := self._front.header_fault(frame, host, post.visit.head.words)) is not None:
             answer = self._front.refusal(fault, host.revision)
             await post.finish(answer.line, http_status(fault.code, Era.MODERN))
@@ -232,6 +238,19 @@ class Messages:
                 post.answered(answer.line)
         finally:
             released(self._counts.running, host.principal)
+
+
+def _mismatch(bad: Bad, frame: Frame, version: bytes | None) -> Bad | None:
+    """The error for a revision that is not served, where header and body do not even name the same one.
+
+    Source: 2026-07-28/basic/transports, protocol version header: a mismatch comes before what either of them says.
+    """
+    if bad.code != UNSUPPORTED_VERSION or version is None:
+        return None
+    if bytes(frame.meta.get(VERSION_KEY, b"")) == b'"' + version + b'"':
+        return None
+    words = "the header MCP-Protocol-Version says something else than _meta"
+    return Bad(HEADER_MISMATCH, words, frame.id, frame.kind)
 
 
 async def _finish(answer: Answer | None, host: Host, post: Post) -> None:

@@ -198,6 +198,8 @@ _FAILURES: Final = (aiohttp.ClientError, OSError, ValueError, RuntimeError)
 
 _UNSENT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL, ValueError)
 
+_TLS: Final = (aiohttp.ClientConnectorCertificateError, aiohttp.ClientSSLError)
+
 _WORDS: Final = (
     (aiohttp.ConnectionTimeoutError, "no connection came about in time"),
     (aiohttp.ClientConnectorCertificateError, "the certificate is not trusted"),
@@ -217,9 +219,10 @@ _WORDS: Final = (
 def _fault(error: Exception) -> FaultError:
     """The error in words of ours: those of the library may quote URLs and headers."""
     words = next((words for kind, words in _WORDS if isinstance(error, kind)), "the request failed")
-    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, _TLS):
         words = f"no connection to {excerpt(str(error.host))}:{error.port}"
     number = getattr(error, "errno", None)
-    if isinstance(number, int) and number > 0:
+    # What TLS reports as a number is none of the system's.
+    if isinstance(number, int) and number > 0 and not isinstance(error, _TLS):
         words += f": {os.strerror(number)}"
     return FaultError(words, sent=not isinstance(error, _UNSENT))

@@ -12,6 +12,7 @@ Rules of this file:
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from troth.gateway.model import Sink
     from troth.gateway.upstream.link import Link, Problem
     from troth.gateway.upstream.waiting import Counts, Owner
+
+_log = logging.getLogger(__name__)
 
 BATCHES: Final = frozenset({"2025-03-26"})
 """Revisions in which a server may send arrays of messages. Source: 2025-03-26/basic, batching."""
@@ -240,19 +243,22 @@ class Talk:
         """See `Receiver`."""
         self.talked = True
         self._counts.received += len(data)
-        if self.revision in BATCHES:
-            item = read_batch(data, self._frames, allowed=True)
-            if isinstance(item, Batch):
-                taken = [self._take(one, key) for one in item.items]
-                return True in taken
-            return self._take(item, key)
-        return self._take(read(data, self._frames), key)
+        try:
+            if self.revision not in BATCHES:
+                return self._take(read(data, self._frames), key)
+            batch = read_batch(data, self._frames, allowed=True)
+            taken = [self._take(one, key) for one in (batch.items if isinstance(batch, Batch) else (batch,))]
+        except Exception:  # a fault of ours in one exchange must not cost the others their connection
+            _log.exception("a message of an upstream was not handled by a fault of Troth")
+            return False
+        return True in taken
 
     def ended(self, key: Id | None, problem: Problem | None) -> None:
         """See `Receiver`."""
         if key is None:
             if problem is not None and problem.status == 404:
-                self._expire()
+                # The session is gone, or the server has no such stream and says it so. A request finds out.
+                self._owner.suspect(self)
             return
         waiting = self._waiting.get(key)
         if waiting is None:
@@ -261,7 +267,7 @@ class Talk:
             words = waiting.problem or "the answer ended without a response"
             self._lose(key, Lost(Cause.MALFORMED, words))
         elif self._forgotten(waiting, problem):
-            if getattr(problem, "begun", False):
+            if problem.begun:
                 self._expire()
                 self._lose(key, Lost(Cause.BROKEN, SESSION_LOST))
             else:
@@ -271,14 +277,14 @@ class Talk:
         elif not problem.sent:
             self._lose(key, Lost(Cause.DOWN, problem.words))
             self._end(problem.words)
-        elif problem.status is None and (waiting.problem or not getattr(problem, "broken", True)):
+        elif problem.status is None and (waiting.problem or not problem.broken):
             self._lose(key, Lost(Cause.MALFORMED, waiting.problem or problem.words))
         elif problem.status is None:
             self._lose(key, Lost(Cause.BROKEN, problem.words))
             self._owner.suspect(self)
         else:
             words = f"{problem.words} ({problem.challenge})" if problem.challenge else problem.words
-            self._lose(key, Refused(Cause.REFUSED, words, problem.status))
+            self._lose(key, Refused(Cause.REFUSED, words, problem.status, problem.retry_after or 0.0))
 
     def session(self, key: Id, value: str) -> None:
         """See `Receiver`."""
@@ -341,7 +347,7 @@ class Talk:
 
     def _notification(self, frame: Frame, key: Id | None) -> None:
         handler = self._handlers.get(frame.method)
-        if SUBSCRIPTION in frame.meta:
+        if SUBSCRIPTION in frame.meta and self.era is Era.MODERN:
             self._subscribed(frame)
         elif handler is not None:
             handler(frame, key)

@@ -46,10 +46,12 @@ class DownError(Exception):
         words: Why, fit to print.
         status: HTTP status of the refusal; 0 for none.
         evidence: Whether it says anything of the era: a server that was not reached says nothing.
+        after: Seconds that the server asks to wait; 0 if it does not say.
     """
 
-    def __init__(self, words: str, status: int = 0, *, evidence: bool = True) -> None:
+    def __init__(self, words: str, status: int = 0, *, evidence: bool = True, after: float = 0.0) -> None:
         super().__init__(words)
+        self.after = after
         self.words = words
         self.status = status
         self.evidence = evidence
@@ -213,7 +215,7 @@ def _refuse(way: Way, verdict: Verdict) -> None:
         DownError: Always where the verdict or the operator rules the legacy era out.
     """
     if verdict.said in (Said.NOTHING, Said.REFUSED) or way.settings.era is EraChoice.MODERN:
-        raise DownError(verdict.words)
+        raise DownError(verdict.words, after=verdict.after)
 
 
 def _both(verdict: Verdict, error: DownError) -> DownError:
@@ -290,8 +292,10 @@ async def _shaken(way: Way, talk: Talk, outcome: Frame | Lost) -> None:
         DownError: It is no result, or names a revision that no register knows.
     """
     if isinstance(outcome, Lost):
-        status = outcome.status if isinstance(outcome, Refused) else 0
-        raise DownError(outcome.words, status, evidence=judge(outcome, "").said is not Said.NOTHING)
+        evidence = judge(outcome, "").said is not Said.NOTHING
+        if isinstance(outcome, Refused):
+            raise DownError(outcome.words, outcome.status, evidence=evidence, after=outcome.after)
+        raise DownError(outcome.words, evidence=evidence)
     frame = opened(outcome)
     found = frame if isinstance(frame, Bad) else peek(frame, "protocolVersion", "serverInfo")
     if isinstance(frame, Bad) or isinstance(found, Bad):

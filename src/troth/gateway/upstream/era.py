@@ -55,12 +55,14 @@ class Verdict:
         words: What came, fit to print.
         revision: The revision to speak (MODERN), or to ask at (AGAIN); empty where there is none.
         facts: What the server said of itself (MODERN, UNCLEAR).
+        after: Seconds that the server asks to wait (NOTHING); 0 if it does not say.
     """
 
     said: Said
     words: str
     revision: str = ""
     facts: Facts = field(default_factory=Facts)
+    after: float = 0.0
 
 
 def judge(outcome: Frame | Lost, asked: str) -> Verdict:
@@ -98,7 +100,7 @@ def _judge_error(frame: Frame, asked: str) -> Verdict:
 def _judge_lost(lost: Lost) -> Verdict:
     if isinstance(lost, Refused):
         unsure = lost.status in UNSURE or lost.status >= 500
-        return Verdict(Said.NOTHING if unsure else Said.LEGACY, lost.words)
+        return Verdict(Said.NOTHING if unsure else Said.LEGACY, lost.words, after=lost.after)
     return Verdict(Said.NOTHING if lost.cause is Cause.DOWN else Said.LEGACY, lost.words)
 
 

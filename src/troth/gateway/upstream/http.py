@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -177,10 +177,10 @@ class HttpLink:
     async def deliver(self, line: bytes, headers: Mapping[str, str] = NO_HEADERS) -> Problem | None:
         """POSTs one frame and waits for the status, for up to ``limits.method`` seconds."""
         if self._closing or self.why:
-            return Problem(words=self.why or "closed", sent=False)
+            return Problem(words=self.why or "closed", sent=False, broken=True)
         with anyio.move_on_after(self._limits.method):
             return await self._attempt(self._exchange(None, line, headers))
-        return Problem(words=f"no HTTP answer within {self._limits.method:g} seconds")
+        return Problem(words=f"no HTTP answer within {self._limits.method:g} seconds", broken=True)
 
     def abort(self, key: Id) -> None:
         """Closes the stream of a request."""
@@ -232,7 +232,7 @@ class HttpLink:
         try:
             return await work
         except FaultError as fault:
-            return Problem(words=fault.words, sent=fault.sent)
+            return Problem(words=fault.words, sent=fault.sent, broken=True)
         except Exception:  # a fault of ours must not leave a request without an end
             _log.exception("upstream %s: a request failed by a fault of Troth", self._name)
             return Problem(words="a fault of Troth; see its log")
@@ -240,9 +240,13 @@ class HttpLink:
     async def _exchange(self, key: Id | None, line: bytes, headers: Mapping[str, str]) -> Problem | None:
         response = await self._post(line, headers)
         try:
-            return await self._answer(key, response, headers)
+            problem = await self._answer(key, response, headers)
+        except FaultError as fault:
+            problem = Problem(words=fault.words, broken=True)
         finally:
             response.close()
+        begun = 200 <= response.status < 300
+        return replace(problem, begun=True) if begun and problem is not None else problem
 
     async def _post(self, line: bytes, headers: Mapping[str, str]) -> Response:
         merged = {**self._headers["POST"], **headers}
@@ -371,7 +375,7 @@ class HttpLink:
             try:
                 found = await self._get(headers, stream.last_id)
             except FaultError as fault:
-                problem, failures = Problem(words=fault.words), failures + 1
+                problem, failures = Problem(words=fault.words, broken=True), failures + 1
                 continue
             try:
                 if found.status in _FINAL or found.status < 200 or 300 <= found.status < 400:
@@ -401,7 +405,7 @@ class HttpLink:
                 if stream.answered:
                     return None
         except FaultError as fault:
-            return Problem(words=fault.words)
+            return Problem(words=fault.words, broken=True)
         return None
 
     def _event(self, key: Id | None, event: Event, stream: Stream) -> bool:

@@ -31,6 +31,10 @@ class Problem:
         words: What went wrong, fit to print.
         status: HTTP status, unless it is a success; None where none came, or the answer broke off. 404 on the way to
             resume an answer is told too: the session is gone.
+        begun: True if an answer with a success status had begun, so the request was taken. A `status` is then that of
+            the attempt to resume the answer.
+        broken: True where the connection broke off, or never came about, or fell silent; False where an answer came and
+            is no response.
         sent: False if the request surely never reached the server, so that it may be sent anew.
         frame: The body of an answer with an error status, if it may be a JSON-RPC message; for the user to `read`.
         retry_after: Seconds that the server asks to wait (429, 503); None if it does not say.
@@ -39,6 +43,8 @@ class Problem:
 
     words: str
     status: int | None = None
+    begun: bool = False
+    broken: bool = False
     sent: bool = True
     frame: bytes = b""
     retry_after: float | None = None

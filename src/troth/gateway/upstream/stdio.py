@@ -7,8 +7,8 @@ Rules of this file:
   number cannot belong to somebody else by then.
 - Pipes are transports of the event loop: no thread, and no task per line. All lines of one read are handed on in one
   pass. The reader never waits for anybody.
-- If the gateway itself is killed, the process reads the end of its standard input: nobody else holds the other end.
-  A server that ignores that, outlives the gateway.
+- If the gateway itself is killed, the process reads the end of its standard input, since nobody else holds the other
+  end. If it ignores that, a guard kills its group; only what left the group outlives the gateway.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from typing import IO, TYPE_CHECKING, Final, cast
 from uuid import uuid4
 
 import anyio
+import anyio.to_thread
 
 from troth.bridge import one_line
 from troth.gateway.upstream.link import NO_HEADERS
 from troth.gateway.upstream.veil import Veil
 from troth.wire.exits import exit_code, exit_words
 from troth.wire.family import MARK, family, kill, living
+from troth.wire.guard import Guard
 from troth.wire.lines import Line, Lines
 from troth.wire.start import start
 
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from troth.gateway.limits import Limits
     from troth.gateway.settings import UpstreamSettings
     from troth.gateway.upstream.link import Problem, Receiver
+    from troth.wire.family import Member
 
 _log = logging.getLogger(__name__)
 
@@ -135,6 +138,7 @@ class StdioLink:
         """Processes that the server had started and that outlived it until they were killed."""
         self._name = settings.name
         self._process = process
+        self._guard = Guard(process.pid, limits.stop)
         self.mark = mark
         self._receiver = receiver
         self._limits = limits
@@ -222,6 +226,11 @@ class StdioLink:
             try:
                 with anyio.CancelScope(shield=True):
                     await self._stop()
+            except asyncio.CancelledError:
+                # A crew cancels its tasks without regard to shields; then there is no time to be gentle.
+                kill(family(self.pid, self.mark))
+                self._signal(signal.SIGKILL)
+                raise
             finally:
                 self._release()
                 self._closed.set_result(None)
@@ -230,20 +239,24 @@ class StdioLink:
 
     async def _stop(self) -> None:
         self._closing = True
-        relatives = family(self.pid, self.mark)
+        relatives = await self._family()
         if self._stdin is not None:
             self._stdin.close()
         for number in (signal.SIGTERM, signal.SIGKILL):
             if await self._gone(self._limits.stop):
                 break
-            relatives |= family(self.pid, self.mark)
+            relatives |= await self._family()
             self._signal(number)
         await self._gone(KILLED)
         with anyio.move_on_after(GRACE):
-            while relatives & living():  # noqa: ASYNC110 - nothing tells of the end of a stranger's process
+            while living(relatives):  # noqa: ASYNC110 - nothing tells of the end of a stranger's process
                 await anyio.sleep(POLL)
         self.left_behind = kill(relatives)
         self._signal(signal.SIGKILL)
+
+    async def _family(self) -> frozenset[Member]:
+        """Who descends from the process. Reads of every process of the system, so it must not hold the others up."""
+        return await anyio.to_thread.run_sync(family, self.pid, self.mark)
 
     def _release(self) -> None:
         """Reaps the process and lets its pipes go."""
@@ -257,6 +270,7 @@ class StdioLink:
             transport.close()
         for pipe in self._loose:
             pipe.close()
+        self._guard.release()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(POLL)
 

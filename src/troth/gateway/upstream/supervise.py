@@ -7,6 +7,7 @@ conversation tells it what happened by setting a mark, and never acts itself.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from troth.gateway.model import Observer
     from troth.gateway.settings import Transport, UpstreamSettings
     from troth.gateway.upstream.client import HttpClient
+
+_log = logging.getLogger(__name__)
 
 CHECK: Final = 5.0
 """Seconds that an upstream gets to answer whether it is still there, after an answer of it broke off."""
@@ -193,11 +196,13 @@ class Supervisor:
                 self._shown(Status.STARTING, "it starts")
                 try:
                     talk = await dial(self._way)
+                    why, least = await self._serve(talk), 0.0
                 except DownError as error:
-                    await self._rest(error.words, pause)
-                    continue
-                why = await self._serve(talk)
-                await self._rest(why, pause)
+                    why, least = error.words, error.after
+                except Exception:  # whatever it is, it must not end the attempts
+                    _log.exception("upstream %s: a fault of Troth", self.name)
+                    why, least = "a fault of Troth; see its log", 0.0
+                await self._rest(why, max(pause.next(), min(least, self._limits.back_off_most)))
         finally:
             with anyio.CancelScope(shield=True):
                 await self._close()
@@ -244,8 +249,7 @@ class Supervisor:
         self._watch.attach(talk, first=first)
         self._observer.up(self)
 
-    async def _rest(self, why: str, pause: Pause) -> None:
-        seconds = pause.next()
+    async def _rest(self, why: str, seconds: float) -> None:
         self._retry_at = asyncio.get_running_loop().time() + seconds
         self._shown(Status.DOWN, why)
         self._observer.down(self)
@@ -352,7 +356,7 @@ def open_upstream(
 def costs(upstream: Supervisor) -> Costs:
     """What an upstream costs now."""
     counts, talk = upstream.counts, upstream.conversation
-    pid: int | None = None if talk is None else getattr(talk.link, "pid", None)
+    pid: int | None = None if talk is None else talk.link.pid
     return Costs(
         calls=counts.calls,
         errors=counts.errors,

@@ -23,9 +23,15 @@ that is not ours is no answer of the server's."""
 
 @dataclass(frozen=True, slots=True)
 class Refused(Lost):
-    """An HTTP status in place of an answer."""
+    """An HTTP status in place of an answer.
+
+    Attributes:
+        status: The status.
+        after: Seconds that the server asks to wait; 0 if it does not say.
+    """
 
     status: int = 0
+    after: float = 0.0
 
 
 @dataclass(slots=True)

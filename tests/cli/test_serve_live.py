@@ -1,0 +1,136 @@
+"""`troth serve` as an operator runs it: started, asked, changed and stopped by commands and signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+PATIENCE = 30.0
+TROTH = (sys.executable, "-m", "troth")
+
+
+class Operator:
+    """Somebody with a folder, a configuration folder and a state folder of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environ = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("TROTH_")},
+            "HOME": str(folder),
+            "XDG_CONFIG_HOME": str(folder / "config"),
+            "XDG_STATE_HOME": str(folder / "state"),
+        }
+        self.gateway: subprocess.Popen[str] | None = None
+
+    def troth(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*TROTH, *arguments],
+            check=False,
+            cwd=self.folder,
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+
+    def add(self, name: str, *options: str) -> None:
+        server = (sys.executable, "-m", "troth.testing", "server", "--transport", "stdio")
+        done = self.troth("add", name, *options, "--", *server)
+        assert done.returncode == 0, done.stderr
+
+    def serve(self, *options: str) -> list[str]:
+        """Starts the gateway; returns what it said until it was ready."""
+        self.gateway = subprocess.Popen(
+            [*TROTH, "serve", "--port", "0", *options],
+            cwd=self.folder,
+            env=self.environ,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.gateway.stderr is not None
+        said: list[str] = []
+        for line in self.gateway.stderr:
+            said.append(line)
+            if line.startswith("ready "):
+                break
+        return said
+
+    def send(self, number: signal.Signals) -> None:
+        assert self.gateway is not None
+        self.gateway.send_signal(number)
+
+    def status(self) -> dict[str, Any]:
+        done = self.troth("status", "--json")
+        return json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr}
+
+    def until(self, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        deadline = time.monotonic() + PATIENCE
+        while not condition(status := self.status()):
+            assert time.monotonic() < deadline, status
+        return status
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> Iterator[Operator]:
+    somebody = Operator(tmp_path)
+    yield somebody
+    if somebody.gateway is not None:
+        somebody.gateway.kill()
+        somebody.gateway.communicate()
+
+
+def names(status: dict[str, Any]) -> set[str]:
+    return {item["name"] for item in status.get("upstreams", ())}
+
+
+def test_a_gateway_is_started_changed_asked_and_stopped(operator: Operator) -> None:
+    operator.add("one")
+    assert operator.troth("connect", "cursor").returncode == 0
+
+    said = operator.serve()
+    assert [line.split()[0] for line in said] == ["ready"], said
+    operator.until(lambda status: names(status) == {"one"} and status["upstreams"][0]["state"] == "ready")
+
+    operator.add("two")
+    operator.send(signal.SIGHUP)
+    status = operator.until(lambda status: names(status) == {"one", "two"})
+    assert {item["name"]: item["prefix"] for item in status["upstreams"]} == {"one": "", "two": "two"}
+
+    config = operator.folder / "mcp.json"
+    good = config.read_text("utf-8")
+    config.write_text(good.replace('"command"', '"comand"'), "utf-8")
+    operator.send(signal.SIGHUP)
+    status = operator.until(lambda status: bool(status.get("faults")))
+    assert names(status) == {"one", "two"}
+    assert "did you mean 'command'?" in "\n".join(status["faults"])
+
+    config.write_text(good, "utf-8")
+    assert operator.troth("remove", "one").returncode == 0
+    operator.send(signal.SIGHUP)
+    status = operator.until(lambda status: names(status) == {"two"})
+    assert status["faults"] == []
+
+    assert list((operator.folder / "state" / "troth" / "run").iterdir())
+    operator.send(signal.SIGTERM)
+    assert operator.gateway is not None
+    assert operator.gateway.wait(PATIENCE) == 0
+    assert list((operator.folder / "state" / "troth" / "run").iterdir()) == []
+    assert "No gateway runs" in operator.status()["error"]
+
+
+def test_a_token_that_nobody_configured_is_told_before_the_gateway_is_ready(operator: Operator) -> None:
+    operator.add("one")
+    first, _, last = operator.serve()
+    assert first.startswith("token ")
+    assert last.startswith("ready http://127.0.0.1:")
