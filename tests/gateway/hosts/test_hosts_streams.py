@@ -169,6 +169,53 @@ async def test_rule_13_an_answer_waits_for_a_legacy_host_that_lost_its_connectio
             assert response.status == 204
 
 
+async def test_rule_13_a_stream_that_is_taken_up_replays_its_own_events_only() -> None:
+    gate = asyncio.Event()
+    front = ScriptedFront({"tools/call": progress_then(1, gate)})
+    async with serving(front) as served:
+        identity = await served.initialize("2025-06-18")
+        async with stream(served, identity) as own:
+            posted = []
+            for number in (1, 2):
+                async with served.post(call(number), mcp_session_id=identity) as response:
+                    posted.append((await anext(events(response)))[0])
+                    response.close()
+                front.sessions[0].outbox.send(notification("notifications/message", data=number), Sort.LOG)
+                await message(own)
+            gate.set()
+            await until(lambda: sorted(front.finished) == [1, 2])
+        assert len(set(posted)) == 2
+        for number, event in zip((1, 2), posted, strict=True):
+            async with stream(served, identity, last_event_id=event) as got:
+                assert [json.loads(data).get("id") async for _, _, data in got if data] == [number]
+
+
+async def test_what_was_opened_with_a_credential_ends_with_it() -> None:
+    tokens = [TokenSettings(name=name, token=f"token-{name}") for name in ("ann", "bob")]
+    access = Access(tokens)
+    front = ScriptedFront({"subscriptions/listen": progress_then(1, asyncio.Event())})
+    async with serving(front, access=access) as served:
+        ids = [await served.initialize(authorization=f"Bearer token-{name}") for name in ("ann", "bob")]
+        headers = {"authorization": "Bearer token-ann"}
+        async with (
+            stream(served, ids[0], **headers) as ended,
+            stream(served, ids[1], authorization="Bearer token-bob") as kept,
+            old(served, **headers) as (_, old_ended),
+            served.post(request("subscriptions/listen", 7, META), **headers) as listen,
+        ):
+            access.replace([TokenSettings(name="ann", token="another"), tokens[1]])
+            for source in (ended, old_ended, events(listen)):
+                async with asyncio.timeout(5):
+                    assert [data async for _, _, data in source if "tools" in data] == []
+            assert front.cancelled == [7]
+            assert front.closed == front.sessions[:1]
+            front.sessions[1].outbox.send(CHANGED, Sort.CHANGE)
+            assert (await message(kept))["method"] == "notifications/tools/list_changed"
+        again = {"authorization": "Bearer another"}
+        async with served.post(call(1), mcp_session_id=ids[0], **again) as response:
+            assert response.status == 404
+
+
 async def test_rule_13_each_message_is_on_one_stream_only() -> None:
     gate = asyncio.Event()
     front = ScriptedFront({"tools/call": progress_then(2, gate)})

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from troth.gateway.model import Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from troth.gateway.settings import TokenSettings
 
@@ -71,13 +71,18 @@ class Access:
         self._known_hosts: dict[bytes, bool] = {}
         self._known_origins: dict[bytes, bool] = {}
         self._principals: dict[bytes, Principal] = {}
+        self.revoked: Callable[[Collection[str]], None] = _nobody
+        """Called with the names of principals of which a credential is no longer good."""
         self.replace(tokens)
 
     def replace(self, tokens: Iterable[TokenSettings]) -> None:
-        """Takes other credentials from now on."""
+        """Takes other credentials from now on; what was opened with one that is gone is ended."""
+        old = self._principals
         self._principals = {
             self._digest(token.token.encode()): Principal(token.name, token.profile) for token in tokens
         }
+        if gone := {principal.name for digest, principal in old.items() if digest not in self._principals}:
+            self.revoked(gone)
 
     def host(self, value: bytes | None) -> bool:
         """Whether a request with this `Host` header is for us."""
@@ -134,6 +139,10 @@ class Access:
             return split.scheme in ("http", "https") and split.hostname in _LOOPBACK
         except ValueError:
             return False
+
+
+def _nobody(names: Collection[str]) -> None:
+    """Until somebody listens."""
 
 
 def _remember(known: dict[bytes, bool], value: bytes, judged: bool) -> bool:

@@ -8,6 +8,7 @@ Source: Streamable HTTP of 2025-03-26 to 2026-07-28, security warning included.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +26,7 @@ from troth.gateway.hosts.sessions import Sessions
 from troth.gateway.hosts.streams import Streams
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Mapping
 
     from troth.gateway.crew import Crew
     from troth.gateway.hosts.access import Access
@@ -84,6 +85,7 @@ class HttpHosts:
             ("GET", SSE): self._sse.stream,
             ("POST", MESSAGES): self._sse.message,
         }
+        access.revoked = self._revoked
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request; see ASGI.
@@ -149,6 +151,12 @@ class HttpHosts:
         """Ends the requests that would stay open for ever."""
         self._messages.dismiss()
 
+    def _revoked(self, names: Collection[str]) -> None:
+        """Ends what principals opened whose credentials are gone: a stream is never asked for one again."""
+        self._messages.dismiss(names)
+        self._sse.end_all(names)
+        self.sessions.end_all(names)
+
     def close(self) -> None:
         """Ends every session."""
         self._sse.end_all()
@@ -174,13 +182,18 @@ async def _guarded(handler: Callable[[Visit], Awaitable[None]], visit: Visit) ->
     """A fault of ours costs this request alone, and nothing of it reaches a stranger."""
     try:
         await handler(visit)
+        return
+    except asyncio.CancelledError:
+        # Only the server does that, when what is left to wait for is over; the task ends here.
+        refused = Refused(503, error_line(None, INTERNAL, "the gateway stops"), close=True)
     except Exception:
         _log.exception("a request of a host failed")
-        try:
-            await refuse(visit.send, Refused(500, error_line(None, INTERNAL, "internal error"), close=True))
-        except RuntimeError:
-            # The response had begun: all that is left is to end it.
-            visit.abort()
+        refused = Refused(500, error_line(None, INTERNAL, "internal error"), close=True)
+    try:
+        await refuse(visit.send, refused)
+    except RuntimeError:
+        # The response had begun: all that is left is to end it.
+        visit.abort()
 
 
 def _unauthorized(head: Head) -> Refused:

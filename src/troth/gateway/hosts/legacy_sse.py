@@ -22,6 +22,8 @@ from troth.gateway.hosts.post import Post
 from troth.gateway.hosts.sessions import ID_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from troth.gateway.crew import Crew
     from troth.gateway.hosts.asgi import Visit
     from troth.gateway.hosts.counts import Counts
@@ -119,10 +121,11 @@ class LegacySse:
             self._take(item, line)
         await post.finish(b"")
 
-    def end_all(self) -> None:
-        """Ends every stream."""
+    def end_all(self, names: Collection[str] | None = None) -> None:
+        """Ends the streams of these principals, or all."""
         for line in self._lines.values():
-            line.channel.end()
+            if names is None or line.principal.name in names:
+                line.channel.end()
 
     def _refused_stream(self, visit: Visit) -> Refused | None:
         if not visit.head.accepts[1]:

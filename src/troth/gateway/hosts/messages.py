@@ -23,6 +23,8 @@ from troth.gateway.hosts.sessions import Kept, Outbox, wrong_version
 from troth.register import Era
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from troth.gateway.crew import Crew
     from troth.gateway.hosts.asgi import Visit
     from troth.gateway.hosts.counts import Counts
@@ -55,10 +57,11 @@ class Messages:
         self._frames = FrameLimits(bytes=limits.body)
         self._listening: set[Post] = set()
 
-    def dismiss(self) -> None:
-        """Ends the streams of modern hosts that would stay open."""
+    def dismiss(self, names: Collection[str] | None = None) -> None:
+        """Ends the streams of modern hosts that would stay open: of these principals, or of all."""
         for post in tuple(self._listening):
-            post.dismiss()
+            if names is None or post.visit.principal.name in names:
+                post.dismiss()
 
     async def post(self, visit: Visit) -> None:
         """Answers one POST."""

@@ -18,6 +18,8 @@ from troth.gateway.hosts.events import Channel, History
 from troth.gateway.model import Sort
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from troth.bridge import Id
     from troth.gateway.crew import Crew
     from troth.gateway.hosts.head import Head
@@ -180,10 +182,11 @@ class Sessions:
         for kept in self._kept.values():
             kept.outbox.channel.end()
 
-    def end_all(self) -> None:
-        """Ends every session."""
+    def end_all(self, names: Collection[str] | None = None) -> None:
+        """Ends the sessions of these principals, or all."""
         for kept in tuple(self._kept.values()):
-            self.end(kept)
+            if names is None or kept.principal.name in names:
+                self.end(kept)
 
     def sweep(self) -> None:
         """Ends what is idle for too long, and forgets what nobody will resume."""
