@@ -46,6 +46,15 @@ def relayed(frame: Frame, method: str, source: str, target: str, **more: Any) ->
     return value["result"]
 
 
+def read_out(result: Any) -> Any:
+    """The result with the value of a sole text block that is JSON: such a text may spell it in several ways."""
+    content = result.get("content")
+    try:
+        return result | {"content": json.loads(content[0]["text"])} if content and len(content) == 1 else result
+    except (KeyError, ValueError):
+        return result
+
+
 @pytest.mark.behaviour("GEN-B7", "CAP-19-S1")
 @given(results, pairs, st.booleans(), padding)
 @settings(max_examples=400)
@@ -54,7 +63,9 @@ def test_a_result_arrives_as_the_host_s_revision_spells_it(pair, revisions, asci
     definition = RESULTS.get(method, "Result")
     said = spell(newest | free, definition, source)
 
-    assert relayed(response(said, ascii_only=ascii_only), method, source, target) == spell(said, definition, target)
+    got = relayed(response(said, ascii_only=ascii_only), method, source, target)
+
+    assert read_out(got) == read_out(spell(said, definition, target))
 
 
 @results_official.NEEDS_SCHEMAS
@@ -79,7 +90,7 @@ def test_every_resource_that_a_result_names_has_the_host_s_uri(pair, revisions, 
 
     got = relayed(response(said, ascii_only=ascii_only), method, source, target, prefix="fs")
 
-    assert got == spell(mapped(said, "fs"), definition, target)
+    assert read_out(got) == read_out(spell(mapped(said, "fs"), definition, target))
 
 
 @given(messages(), st.sampled_from(LEGACY), st.sampled_from(["tools/call", "resources/read", "x/y"]))

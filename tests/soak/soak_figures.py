@@ -7,6 +7,7 @@ import signal
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -20,14 +21,18 @@ class Figures:
         children: Processes below it.
         threads: Its threads.
         memory: Its resident memory in MB.
-        sessions: Sessions of hosts that it knows; -1 where it does not say.
+        sessions: Legacy sessions of hosts that it knows.
+        streams: Streams to hosts that are open.
+        running: Requests of hosts that run.
     """
 
     descriptors: int
     children: int
     threads: int
     memory: float
-    sessions: int = -1
+    sessions: int
+    streams: int
+    running: int
 
 
 def below(process: int) -> list[int]:
@@ -53,15 +58,19 @@ def command(process: int) -> str:
     return ""
 
 
-def held(process: int, sessions: int = -1) -> Figures:
+def held(process: int, status: dict[str, Any]) -> Figures:
+    """The figures of a gateway, beside what its status tells."""
     folder = Path(f"/proc/{process}")
     resident = int((folder / "statm").read_text().split()[1]) * PAGE / 1e6
+    hosts = status["hosts"]
     return Figures(
         descriptors=len(list((folder / "fd").iterdir())),
         children=len(below(process)),
         threads=len(list((folder / "task").iterdir())),
         memory=resident,
-        sessions=sessions,
+        sessions=sum(host["era"] == "legacy" for host in hosts),
+        streams=sum(host["streams"] for host in hosts),
+        running=sum(host["running"] for host in hosts),
     )
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 OLD, NEW = "2025-11-25", "2026-07-28"
 META = "io.modelcontextprotocol/"
 WATCHED = "test://watched-resource"
+OPEN = "sessions that nobody ended"
 ANSWER = 45.0
 """Seconds within which every call must end: more than any time-out of the gateway that may apply."""
 LEAVE = 15.0
@@ -46,7 +47,7 @@ class Ledger:
 
     counts: Counter[str] = field(default_factory=Counter)
     broken: list[str] = field(default_factory=list)
-    slowest: float = 0.0
+    slowest: tuple[float, str] = (0.0, "")
 
     def broke(self, what: str) -> None:
         self.counts["broken promises"] += 1
@@ -150,7 +151,8 @@ class Host:
             with anyio.fail_after(ANSWER):
                 async for message in self.exchange(frame):
                     if message.get("id") == frame["id"]:
-                        self.ledger.slowest = max(self.ledger.slowest, time.monotonic() - began)
+                        asked = f"{self.kind}: {method} {(params or {}).get('name', '')}"
+                        self.ledger.slowest = max(self.ledger.slowest, (time.monotonic() - began, asked))
                         if "error" in message:
                             raise Failed(str(message["error"])[:300])
                         return message["result"]
@@ -351,6 +353,7 @@ class LegacyHttp(HttpHost):
     async def open(self, life: TaskGroup) -> None:
         self.session = None
         params = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": self.name, "version": "1"}}
+        self.ledger.counts[OPEN] += 1
         await self.request("initialize", params)
         async with self.post({"jsonrpc": "2.0", "method": "notifications/initialized"}):
             pass
@@ -364,9 +367,9 @@ class LegacyHttp(HttpHost):
                 self.note(message)
 
     async def close(self) -> None:
-        if self.session and self.random.random() < 0.7:
-            async with self.client.delete(self.plan.url, headers=self.headers({})):
-                pass
+        if self.session and self.random.random() < 0.8:
+            async with self.client.delete(self.plan.url, headers=self.headers({})) as response:
+                self.ledger.counts[OPEN] -= response.status < 300
         self.session = None
 
 

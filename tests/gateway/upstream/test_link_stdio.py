@@ -382,8 +382,7 @@ def test_a_crew_that_is_closed_while_it_closes_a_link_leaves_nothing_behind() ->
 GATEWAY = """
     import anyio, sys
     from link_recorder import Recorder, process
-    from troth.gateway.crew import Crew
-from troth.gateway.limits import Limits
+    from troth.gateway.limits import Limits
     from troth.gateway.upstream.stdio import open_stdio
 
     async def main():

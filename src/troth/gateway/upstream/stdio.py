@@ -170,10 +170,12 @@ class StdioLink:
         """Connects the pipes to the event loop."""
         self._watch_exit()
         writing = _Pipe(self._nothing, self._stdin_lost, self._paused)
-        self._stdin, _ = await self._loop.connect_write_pipe(lambda: writing, self._loose.pop())
+        self._stdin, _ = await self._loop.connect_write_pipe(lambda: writing, self._loose[-1])
+        self._loose.pop()
         for data, ended in ((self._stdout, self._stdout_ended), (self._stderr, self._pipe_ended)):
             reading = _Pipe(data, ended, self._paused)
-            transport, _ = await self._loop.connect_read_pipe(lambda reading=reading: reading, self._loose.pop())
+            transport, _ = await self._loop.connect_read_pipe(lambda reading=reading: reading, self._loose[-1])
+            self._loose.pop()
             self._readers.append(transport)
 
     @property
