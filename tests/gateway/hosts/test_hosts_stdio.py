@@ -25,7 +25,8 @@ from scripted_front import (
 )
 
 from troth.gateway.crew import Crew
-from troth.gateway.hosts import serve_stdio
+from troth.gateway.hosts import StdioHost, serve_stdio
+from troth.gateway.hosts.pipes import open_pipes
 from troth.gateway.limits import Limits
 from troth.gateway.model import Answer, Sort
 
@@ -278,6 +279,34 @@ async def test_rule_24_progress_is_thinned_out_for_a_slow_host_and_answers_wait(
                 progress.append(message["params"]["progress"])
         assert len(progress) < 20 * 2000
         assert progress.count(1999) == 20
+
+
+async def test_rule_24_answers_wait_for_room_so_that_memory_is_bounded() -> None:
+    async def script(frame, host, stream):
+        return result(frame, {"text": "x" * 100_000})
+
+    front = ScriptedFront({"tools/call": script})
+    crew = Crew()
+    (given, out), (back, written) = os.pipe(), os.pipe()
+    lines, output = await open_pipes(given, written, Limits())
+    stdio = StdioHost(front, Limits(queue=500_000, drain=0.2), crew)
+    task = asyncio.get_running_loop().create_task(stdio.serve(lines, output))
+    for number in range(40):
+        os.write(out, json.dumps(call(number, META)).encode() + b"\n")
+    await until(lambda: len(front.finished) == 40)
+    await until(lambda: stdio._waiting.bytes > 250_000)
+    assert stdio._waiting.bytes < 500_000
+    with os.fdopen(back, "rb") as reader:
+        loop = asyncio.get_running_loop()
+        got = []
+        while len(got) < 40:
+            got.append(json.loads(await loop.run_in_executor(None, reader.readline))["id"])
+            assert stdio._waiting.bytes < 500_000
+        assert sorted(got) == list(range(40))
+        os.close(out)
+        async with asyncio.timeout(5):
+            await task
+    await crew.close()
 
 
 async def test_a_host_that_never_reads_is_cut_off() -> None:

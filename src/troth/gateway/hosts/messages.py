@@ -101,10 +101,6 @@ class Messages:
     # Modern
 
     async def _modern(self, frame: Frame, post: Post) -> None:
-        if frame.kind in (Kind.RESPONSE, Kind.ERROR):
-            # Nothing is asked of a modern host but by results.
-            await post.finish(error_line(None, NOT_A_MESSAGE, NOT_ASKED), 400)
-            return
         host = self._front.modern(frame, post.visit.principal, "http")
         if frame.kind is not Kind.REQUEST:
             # Whatever is in a notification, it is never answered.
@@ -175,7 +171,8 @@ class Messages:
             await post.finish(result_line(frame.id, {}))
         else:
             identity = frame.id if frame.kind is Kind.REQUEST else None
-            await post.finish(error_line(identity, NOT_A_MESSAGE, NO_SESSION), 400)
+            words = NO_SESSION if frame.method else NOT_ASKED
+            await post.finish(error_line(identity, NOT_A_MESSAGE, words), 400)
 
     async def _initialize(self, frame: Frame, post: Post) -> None:
         principal = post.visit.principal
