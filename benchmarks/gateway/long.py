@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from benchmarks.gateway.measure import Scale
     from benchmarks.gateway.stage import Running, Stage
 
-OPEN = 500
+OPEN = 1000
 """Sessions that are open at once when one is weighed."""
 WARM = 5000
 

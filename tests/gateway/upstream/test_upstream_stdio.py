@@ -308,3 +308,25 @@ async def test_what_an_upstream_costs_is_counted() -> None:
         assert spent.rss is not None
         assert spent.rss > 1_000_000
     assert (costs(one).pid, one.status, one.why) == (None, Status.STOPPED, "it was stopped")
+
+
+@pytest.mark.parametrize("later", ["exit", "silence"])
+async def test_rule_18_a_slow_old_server_is_used_where_no_second_one_can_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: str
+) -> None:
+    monkeypatch.setattr(dial, "PROBE_SILENT", 0.1)
+    lock = """
+import os, sys, time
+if os.path.exists({lock!r}):
+    {later}
+open({lock!r}, "w").close()
+time.sleep(2)
+"""
+    otherwise = {"exit": "sys.exit('another one runs')", "silence": "sys.stdin.read()"}[later]
+    text = lock.format(lock=str(tmp_path / "lock"), later=otherwise) + OLD.format(revision=LEGACY, unknown="-32601")
+    async with upstream(stdio(*script(tmp_path, text), start_timeout=10.0)) as (one, ears):
+        if later == "exit":
+            assert (await one.ready(PATIENCE)).revision == LEGACY
+            assert ears.count("down") == 0
+        else:
+            assert await ears.until("down")

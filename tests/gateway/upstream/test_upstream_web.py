@@ -11,6 +11,8 @@ from upstream_peers import EACH, LEGACY, MODERN, PATIENCE, Heard, call, http, un
 from upstream_web import Asked, legacy, modern, website
 
 from troth.bridge import Cause, Outgoing, ask
+from troth.gateway.limits import Limits
+from troth.gateway.model import UnavailableError
 from troth.gateway.settings import EraChoice
 from troth.register import register
 
@@ -384,3 +386,84 @@ def test_every_legacy_revision_has_its_place_in_the_tables() -> None:
     from troth.register import Era
 
     assert set(register().eras[Era.LEGACY]) >= BATCHES | RESUMES | VERSION_HEADER
+
+
+async def test_a_refusal_that_names_a_time_is_not_asked_again_before() -> None:
+    async def handle(_asked: Asked) -> web.StreamResponse:
+        return web.Response(status=429, headers={"Retry-After": "20"})
+
+    limits = Limits(back_off=0.05, back_off_most=30.0, stop=0.5, method=5.0)
+    async with website(handle) as site, upstream(http(site.url), limits) as (one, ears):
+        assert "429" in await ears.until("down")
+        with pytest.raises(UnavailableError, match=r"one is down: .*429"):
+            await one.ready(15.0)
+        assert len(site.asked) == 1
+
+
+async def test_a_session_that_cannot_be_opened_anew_takes_the_upstream_down() -> None:
+    gone: list[bool] = []
+
+    async def handle(asked: Asked) -> web.StreamResponse:
+        if gone and asked.verb == "POST":
+            return web.Response(status=503 if asked.method in ("initialize", "server/discover") else 404)
+        return await legacy(asked) or asked.answer(result={})
+
+    async with website(handle) as site, upstream(http(site.url)) as (one, ears):
+        talk = await one.ready(PATIENCE)
+        gone.append(True)
+        lost = await outcome(talk)
+        assert (lost.cause, "503" in lost.words) == (Cause.DOWN, True)
+        assert "503" in await ears.until("down")
+        gone.clear()
+        await ears.until("up", times=2)
+        assert await outcome(await one.ready(PATIENCE)) == {}
+
+
+async def test_a_request_that_is_cancelled_while_its_session_is_opened_anew_is_never_sent() -> None:
+    opened: list[asyncio.Event] = []
+
+    async def handle(asked: Asked) -> web.StreamResponse:
+        if asked.method == "initialize":
+            opened.append(asyncio.Event())
+            if len(opened) == 2:
+                await opened[0].wait()
+            return asked.initialized(LEGACY, f"s{len(opened)}")
+        if asked.headers.get("mcp-session-id") == "s1" and asked.method == "tools/call":
+            return web.Response(status=404)
+        return await legacy(asked) or asked.answer(result={"n": asked.body["params"]["name"]})
+
+    async with website(handle) as site, upstream(http(site.url)) as (one, ears):
+        talk = await one.ready(PATIENCE)
+        gone, kept, late = Heard(), Heard(), Heard()
+        number = talk.start(call("gone"), gone)
+        talk.start(call("kept"), kept)
+        await until(lambda: len(opened) == 2)
+        talk.cancel(number, "no longer wanted")
+        talk.start(call("late"), late)
+        opened[0].set()
+        assert (await kept.end(), await late.end()) == ({"n": "kept"}, {"n": "late"})
+        await ears.until("up", times=2)
+        names = [one.body["params"]["name"] for one in site.of("tools/call")]
+        assert sorted(names) == ["gone", "kept", "kept", "late"]
+        assert (gone.frames, gone.losses) == ([], [])
+
+
+@pytest.mark.parametrize("address", ["ftp://127.0.0.1/mcp", "http://"])
+async def test_an_address_that_is_none_is_told(address: str) -> None:
+    async with upstream(http(address)) as (_one, ears):
+        assert await ears.until("down")
+
+
+async def test_a_fault_of_an_exchange_costs_nobody_else() -> None:
+    async def handle(asked: Asked) -> web.StreamResponse:
+        return await modern(asked) or asked.answer(result={})
+
+    class Broken(Heard):
+        def answered(self, frame: Any) -> None:
+            raise ZeroDivisionError
+
+    async with website(handle) as site, upstream(http(site.url)) as (one, ears):
+        talk = await one.ready(PATIENCE)
+        talk.start(call("any"), Broken())
+        assert await outcome(talk) == {}
+        assert ears.count("down") == 0

@@ -394,8 +394,10 @@ class _Race:
                     await _shaken(self.way, talk, shaken.outcome.result())
                 except DownError as error:
                     failed = error
+                    if verdict is not None and not first.alive:
+                        raise _both(verdict, error) from None
                     if verdict is not None:
-                        return self._left(first, verdict, error)
+                        return await self._fall_back(first, verdict)
                 else:
                     return talk
             waits = [one.outcome for one in (asked, second[1] if second else None) if one and not one.outcome.done()]
