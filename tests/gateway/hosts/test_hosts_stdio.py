@@ -214,6 +214,7 @@ async def test_requests_are_answered_after_the_end_of_the_input() -> None:
         assert await pipes.reader.read() == b""
 
 
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": uvloop}) for uvloop in (False, True)])
 async def test_what_waits_is_written_before_the_output_closes() -> None:
     async def script(frame, host, stream):
         return result(frame, {"text": "x" * 300_000})
