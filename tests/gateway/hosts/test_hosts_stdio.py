@@ -214,6 +214,21 @@ async def test_requests_are_answered_after_the_end_of_the_input() -> None:
         assert await pipes.reader.read() == b""
 
 
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": uvloop}) for uvloop in (False, True)])
+async def test_what_waits_is_written_before_the_output_closes() -> None:
+    async def script(frame, host, stream):
+        return result(frame, {"text": "x" * 300_000})
+
+    async with host(ScriptedFront({"tools/call": script}), Limits(drain=5)) as pipes:
+        pipes.transport.pause_reading()
+        pipes.send(*[call(number, META) for number in range(5)])
+        pipes.eof()
+        await until(lambda: len(pipes.front.finished) == 5)
+        pipes.transport.resume_reading()
+        assert {(await pipes.get())["id"] for _ in range(5)} == set(range(5))
+        await pipes.ended()
+
+
 async def test_what_runs_too_long_after_the_end_is_cancelled() -> None:
     never = asyncio.Event()
     scripts = {"tools/call": waits(never), "subscriptions/listen": waits(never)}

@@ -101,6 +101,8 @@ class StdioHost:
         self._running: dict[Id, tuple[asyncio.Task[None], bool, bool]] = {}
         self._room: asyncio.Event = asyncio.Event()
         self._room.set()
+        self._sent: asyncio.Event = asyncio.Event()
+        self._sent.set()
 
     async def serve(self, lines: Lines, output: Output) -> None:
         """Serves until the input ends or the output breaks."""
@@ -123,6 +125,8 @@ class StdioHost:
             if self._session is not None:
                 self._front.close(self._session)
             with anyio.CancelScope(shield=True):
+                with anyio.move_on_after(self._limits.drain):
+                    await self._sent.wait()
                 await output.close(self._limits.drain)
 
     def put(self, line: bytes, sort: Sort, key: object = None) -> None:
@@ -139,10 +143,9 @@ class StdioHost:
         output = self._output
         while output is not None and output.writable and self._waiting:
             output.write(b"".join([one_line(line) + b"\n" for line in self._waiting.take(CHUNK)]))
-        if self._waiting.bytes <= self._limits.queue // 2 or output is None or output.broken:
-            self._room.set()
-        else:
-            self._room.clear()
+        over = output is None or output.broken
+        _set(self._room, over or self._waiting.bytes <= self._limits.queue // 2)
+        _set(self._sent, over or not self._waiting)
 
     def _batches(self) -> bool:
         return self._session is not None and WIRES.get(self._session.host.revision, PLAIN).batches
@@ -273,6 +276,13 @@ class StdioHost:
         left = [task for task, _, listens in tasks if not listens and not task.done()]
         if left:
             await asyncio.wait(left, timeout=self._limits.drain)
+
+
+def _set(event: asyncio.Event, value: bool) -> None:
+    if value:
+        event.set()
+    else:
+        event.clear()
 
 
 async def serve_stdio(front: Front, read_fd: int, write_fd: int, limits: Limits, crew: Crew) -> None:
