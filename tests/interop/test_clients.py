@@ -6,13 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import conformance
 import pytest
+from ahead import Ahead, selected
 from conformance import CLIENTS, ENVS, KINDS
 from every import PROMPTS, RESOURCES, TEMPLATE, TOOLS
 from seen import EXPECTED, Seen
@@ -33,7 +34,7 @@ ALL = replace(
 QUIET: dict[str, Any] = {"logs": [], "changed": [], "later": False, "updated": []}
 """Members of a client that shows no notifications."""
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 
 @dataclass(frozen=True)
@@ -102,39 +103,46 @@ def look(name: str, mode: str, target: list[str]) -> dict[str, Any]:
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-@contextmanager
-def serving(kind: str, folder: Path) -> Iterator[str]:
-    """The gateway in front of a kind of upstream."""
-    with (
-        conformance.upstream(KINDS[kind], folder) as (_, entry),
-        conformance.gateway(entry, folder) as front,
-    ):
-        yield front
-
-
-@pytest.mark.parametrize(("name", "mode"), EACH, ids=lambda value: value)
-def test_a_client_sees_an_everything_server_over_http(name: str, mode: str, tmp_path: Path) -> None:
-    with conformance.upstream(KINDS["dual"], tmp_path) as (url, _):
-        assert look(name, mode, [url]) == asdict(expected(name, mode))
-
-
-@pytest.mark.parametrize(("name", "mode"), EACH, ids=lambda value: value)
-def test_a_client_sees_an_everything_server_over_stdio(name: str, mode: str) -> None:
-    assert look(name, mode, ["--", *KINDS["dual"].command]) == asdict(expected(name, mode))
-
-
-@pytest.mark.parametrize("kind", ["legacy", "modern"])
-@pytest.mark.parametrize(("name", "mode"), EACH, ids=lambda value: value)
-def test_a_client_sees_the_same_through_the_gateway_over_http(name: str, mode: str, kind: str, tmp_path: Path) -> None:
-    with serving(kind, tmp_path) as front:
-        assert look(name, mode, [front]) == asdict(expected(name, mode))
-
-
-@pytest.mark.parametrize("kind", ["legacy-stdio", "modern-stdio"])
-@pytest.mark.parametrize(("name", "mode"), EACH, ids=lambda value: value)
-def test_a_client_sees_the_same_through_the_gateway_over_stdio(name: str, mode: str, kind: str, tmp_path: Path) -> None:
-    with conformance.upstream(KINDS[kind], tmp_path) as (_, entry):
-        config = tmp_path / "mcp.json"
+def seen(base: Path, name: str, mode: str, kind: str, way: str) -> dict[str, Any]:
+    """What a client saw of a kind of server: over HTTP or stdio, and by itself or through the gateway."""
+    folder = base / f"{name}-{mode}-{kind}-{way}"
+    folder.mkdir()
+    through, over = way.split("-")
+    with conformance.upstream(KINDS[kind], folder) as (url, entry):
+        if through == "direct":
+            return look(name, mode, [url] if over == "http" else ["--", *KINDS[kind].command])
+        if over == "http":
+            with conformance.gateway(entry, folder) as front:
+                return look(name, mode, [front])
+        config = folder / "mcp.json"
         config.write_text(json.dumps({"mcpServers": {"everything": entry}}), "utf-8")
-        command = [sys.executable, "-m", "troth", "serve", str(config), "--stdio"]
-        assert look(name, mode, ["--", *command]) == asdict(expected(name, mode))
+        return look(name, mode, ["--", sys.executable, "-m", "troth", "serve", str(config), "--stdio"])
+
+
+@pytest.fixture(scope="module")
+def looks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ahead]:
+    tests = (test_a_client_sees_an_everything_server, test_a_client_sees_the_same_through_the_gateway)
+    wanted = [key for test in tests for key in selected(request, test.__name__, "name", "mode", "kind", "way")]
+    made = Ahead(partial(seen, tmp_path_factory.mktemp("clients")), wanted)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(("kind", "way"), [("dual", "direct-http"), ("dual-stdio", "direct-stdio")])
+@pytest.mark.parametrize(("name", "mode"), EACH, ids=lambda value: value)
+def test_a_client_sees_an_everything_server(looks: Ahead, name: str, mode: str, kind: str, way: str) -> None:
+    assert looks[name, mode, kind, way] == asdict(expected(name, mode))
+
+
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [
+        ("legacy", "through-http"),
+        ("modern", "through-http"),
+        ("legacy-stdio", "through-stdio"),
+        ("modern-stdio", "through-stdio"),
+    ],
+)
+@pytest.mark.parametrize(("name", "mode"), EACH, ids=lambda value: value)
+def test_a_client_sees_the_same_through_the_gateway(looks: Ahead, name: str, mode: str, kind: str, way: str) -> None:
+    assert looks[name, mode, kind, way] == asdict(expected(name, mode))

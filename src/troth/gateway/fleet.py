@@ -110,9 +110,8 @@ class Fleet:
 
     async def settled(self) -> None:
         """Waits for upstreams that were never seen, but not longer than ``startup_wait`` seconds from the start on."""
-        young = [member for member in self.members if not member.settled.is_set()]
         left = self._born + self.startup_wait - self._loop.time()
-        if young and left > 0:
+        if left > 0 and (young := self.waiting()):
             with anyio.move_on_after(left):
                 for member in young:
                     await member.settled.wait()

@@ -178,6 +178,8 @@ class MiddleFront:
             session.last = time.monotonic()
         else:
             fleet = self._gateway.fleet(host.principal)
+            # What is promised now must hold for the next request too, so it waits for what is not known yet.
+            await fleet.settled()
             built = fleet.promised(connection_of(host))
             self._see(host, built)
         served = also_served(built, frame.method)

@@ -1,0 +1,40 @@
+"""Runs the slow part of the selected tests ahead, several at once; each test then waits for its own result only."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import pytest
+
+AT_ONCE = 3
+"""These tests mostly wait: for pauses, for what must not come, for processes."""
+
+
+class Ahead:
+    """Results that are being made.
+
+    Args:
+        work: Makes one; it may skip or fail, which its test then does.
+        keys: Arguments of each.
+    """
+
+    def __init__(self, work: Callable[..., Any], keys: Iterable[tuple[str, ...]]) -> None:
+        self._pool = ThreadPoolExecutor(AT_ONCE)
+        self._made: dict[tuple[str, ...], Future[Any]] = {key: self._pool.submit(work, *key) for key in keys}
+
+    def __getitem__(self, key: tuple[str, ...]) -> Any:
+        return self._made[key].result()
+
+    def close(self) -> None:
+        """Forgets what nobody waits for."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+def selected(request: pytest.FixtureRequest, test: str, *names: str) -> list[tuple[str, ...]]:
+    """The arguments of a parametrized test that will run, by the names of its parameters."""
+    found = [item for item in request.session.items if getattr(item, "originalname", "") == test]
+    return [tuple(item.callspec.params[name] for name in names) for item in found]  # type: ignore[attr-defined]
