@@ -38,6 +38,7 @@ pytestmark = pytest.mark.anyio
 
 DONE = '{"jsonrpc":"2.0","id":$id,"result":{"resultType":"complete","content":[]}}'
 LOG = '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}'
+PROGRESS = '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$token,"progress":1}}'
 CHANGED = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
 
 
@@ -117,14 +118,11 @@ async def test_a_process_that_dies_in_a_call_takes_the_call_with_it_and_comes_ba
 
 
 @pytest.mark.parametrize("revision", EACH)
-async def test_rule_16_progress_goes_to_the_request_of_its_token_and_is_a_sign_of_life(
-    tmp_path: Path, revision: str
-) -> None:
-    progress = '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$token,"progress":1}}'
+async def test_rule_16_progress_goes_to_the_request_of_its_token(tmp_path: Path, revision: str) -> None:
     async with puppet_at(tmp_path, revision) as (_one, ears, talk, _log):
         silent, told = Heard(), Heard()
         first = talk.start(say(timeout=PATIENCE), silent)
-        second = talk.start(say(progress, DONE, progress=True, timeout=PATIENCE), told)
+        second = talk.start(say(PROGRESS, DONE, progress=True, timeout=PATIENCE), told)
         assert "content" in await told.end()
         assert [body(note)["progressToken"] for note in told.notes] == [second]
         assert (silent.notes, ears.count("heard")) == ([], 0)
@@ -333,3 +331,9 @@ async def test_no_level_is_set_where_logging_is_not_declared(tmp_path: Path) -> 
         await talk.ask(Outgoing(frame=ask("tools/list", {})))
         await talk.ask(Outgoing(frame=ask("tools/list", {})))
         assert "logging/setLevel" not in methods(log)
+
+
+async def test_progress_is_a_sign_of_life(tmp_path: Path) -> None:
+    async with puppet_at(tmp_path, LEGACY) as (_one, _ears, talk, _log):
+        lines = ["WAIT", PROGRESS] * 4
+        assert "content" in await outcome(talk, *lines, DONE, progress=True, timeout=1.5)

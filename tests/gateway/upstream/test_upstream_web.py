@@ -467,3 +467,34 @@ async def test_a_fault_of_an_exchange_costs_nobody_else() -> None:
         talk.start(call("any"), Broken())
         assert await outcome(talk) == {}
         assert ears.count("down") == 0
+
+
+@pytest.mark.behaviour("CAP-17-C1")
+async def test_a_wish_is_not_made_at_a_server_that_promises_it_no_more() -> None:
+    full = {"tools": {"listChanged": True}, "resources": {"subscribe": True}}
+    declared: list[Any] = [full]
+
+    async def handle(asked: Asked) -> web.StreamResponse:
+        if asked.method == "server/discover":
+            return asked.discovered(declared[-1])
+        if asked.method == "subscriptions/listen":
+            tag = {"io.modelcontextprotocol/subscriptionId": asked.body["id"]}
+            params = {"_meta": tag, "notifications": asked.body["params"]["notifications"]}
+            response = await events(asked, {"method": "notifications/subscriptions/acknowledged", "params": params})
+            return await asyncio.sleep(PATIENCE, response)
+        assert asked.request.transport is not None
+        asked.request.transport.abort()
+        return web.Response()
+
+    async with website(handle) as site, upstream(http(site.url)) as (one, ears):
+        talk = await one.ready(PATIENCE)
+        await one.subscribe("a://1")
+        filters = [one.body["params"]["notifications"] for one in site.of("subscriptions/listen")]
+        assert filters[-1] == {"toolsListChanged": True, "resourceSubscriptions": ["a://1"]}
+        declared.append({"tools": {"listChanged": True}, "resources": {}})
+        assert (await outcome(talk)).cause is Cause.BROKEN
+        await ears.until("up", times=2)
+        await until(lambda: len(site.of("subscriptions/listen")) == len(filters) + 1)
+        assert site.of("subscriptions/listen")[-1].body["params"]["notifications"] == {"toolsListChanged": True}
+        with pytest.raises(UnavailableError, match="does not promise"):
+            await one.subscribe("a://2")
