@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import statistics
 import sys
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from benchmarks.gateway.load import Caller, load, median, quantile
+from benchmarks.gateway.processes import busy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -20,6 +23,8 @@ PATIENCE = 90.0
 """Seconds that one round of one contender may take, where nothing hangs."""
 WARM = 20
 """Calls of each caller before anything is measured."""
+LEAST = 3
+"""Rounds that count at least."""
 SLOW = 2
 """The same for a contender that needs more than `SLOWNESS` seconds a call."""
 SLOWNESS = 0.03
@@ -30,15 +35,15 @@ class Scale:
     """How long a run takes.
 
     Attributes:
-        rounds: Rounds of each measurement.
+        rounds: Rounds of each measurement; half of them count.
         seconds: Length of one round of one contender.
         calls: Calls of the long run whose memory must stay flat.
         sessions: Sessions opened and closed in it.
         starts: Cold starts of each contender.
     """
 
-    rounds: int = 7
-    seconds: float = 1.0
+    rounds: int = 12
+    seconds: float = 0.5
     calls: int = 100_000
     sessions: int = 2000
     starts: int = 5
@@ -60,6 +65,12 @@ class Figures:
     start: float = 0.0
     fault: str = ""
     """Why it has no figures, or not all of them."""
+
+    def keep(self, rounds: Sequence[int]) -> None:
+        """Forgets all other rounds."""
+        for name in ("p50", "p95", "cpu_one", "upstream_one", "rate", "cpu_many", "upstream_many"):
+            values: list[float] = getattr(self, name)
+            values[:] = [values[index] for index in rounds if index < len(values)]
 
 
 def ratio(these: Sequence[float], those: Sequence[float]) -> float:
@@ -107,18 +118,37 @@ async def find(url: str, era: str, name: str = "echo") -> str:
     return found[0]
 
 
-async def measure(subjects: Sequence[Subject], scale: Scale, *, many: int = MANY, most: int = 1_000_000) -> None:
-    """Opens the hosts, warms up, and measures in rounds. Who answers wrong or not at all is out, with the reason."""
+async def measure(subjects: Sequence[Subject], scale: Scale, *, many: int = MANY, most: int = 1_000_000) -> float:
+    """Opens the hosts, warms up, and measures in rounds. Who answers wrong or not at all is out, with the reason.
+
+    Of the rounds that half counts in which other programs took least of the machine, whatever was measured in them.
+
+    Returns:
+        How many cores other programs took in those.
+    """
     for subject in subjects:
         await _guarded(subject, _prepare(subject, many))
+    foreign: list[float] = []
     for _ in range(scale.rounds):
+        before = busy(), _ours(subjects), time.perf_counter()
         for subject in subjects:
             if not subject.figures.fault:
                 await _guarded(subject, _round(subject, scale, many, most))
+        after = busy(), _ours(subjects), time.perf_counter()
+        all_, ours, wall = (end - begin for begin, end in zip(before, after, strict=True))
+        foreign.append(max(0.0, all_ - ours) / wall)
+    quiet = sorted(sorted(range(len(foreign)), key=foreign.__getitem__)[: max(LEAST, (len(foreign) + 1) // 2)])
     for subject in subjects:
+        subject.figures.keep(quiet)
         subject.figures.memory = subject.running.process.memory()
         for caller in subject.callers:
             caller.close()
+    return statistics.fmean(foreign[index] for index in quiet)
+
+
+def _ours(subjects: Sequence[Subject]) -> float:
+    processes = {id(each): each for one in subjects for each in (one.running.process, one.upstream) if each}
+    return time.process_time() + sum(process.cpu() for process in processes.values())
 
 
 async def _guarded(subject: Subject, work: Awaitable[None]) -> None:

@@ -55,6 +55,13 @@ def cpu_of(pid: int) -> float:
     return own + (int(fields[13]) + int(fields[14])) * TICK
 
 
+def busy() -> float:
+    """Seconds of CPU time that all programs of the machine took together."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    idle, waiting, stolen, guest, guest_nice = (fields[index] for index in (3, 4, 7, 8, 9))
+    return (sum(fields) - idle - waiting - stolen - guest - guest_nice) * TICK
+
+
 def memory_of(pid: int) -> int:
     """Resident bytes of one process."""
     with suppress(OSError):

@@ -42,7 +42,8 @@ def _head(scale: Scale, took: float) -> Iterator[str]:
     yield ""
     yield f"- Machine: {_processor()}, {_cores()} cores, {platform.system()} {platform.release()}"
     yield f"- Python {platform.python_version()}; {versions}"
-    yield f"- {scale.rounds} rounds of {scale.seconds:g} s, interleaved; {took / 60:.1f} minutes"
+    yield f"- {scale.rounds} rounds of {scale.seconds:g} s, interleaved, of which the quieter half counts; in all"
+    yield f"  {took / 60:.1f} minutes"
     yield "- The load runs on the same cores, and is not counted. Every answer was checked."
     yield ""
 
@@ -66,7 +67,8 @@ def _sections(results: Results) -> Iterator[str]:
     yield "x is the median of the ratios of single rounds to the first row. CPU is user and system time of the process"
     yield "tree of a contender for one call, without an upstream on HTTP; that has a column of its own."
     for section in results.sections:
-        yield from _section(section)
+        if section.figures:
+            yield from _section(section)
     yield ""
 
 
@@ -74,6 +76,8 @@ def _section(section: Section) -> Iterator[str]:
     base = section.figures.get(section.base) or Figures(section.base)
     yield ""
     yield f"### {section.title[0].upper()}{section.title[1:]}"
+    yield ""
+    yield f"Other programs took {section.foreign:.1f} cores meanwhile."
     yield ""
     many = any(figures.rate for figures in section.figures.values())
     keep = [index for index, name in enumerate(COLUMNS) if _shown(index, name, section, many=many)]

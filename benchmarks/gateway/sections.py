@@ -27,12 +27,14 @@ class Section:
         base: Name of the contender that the others are compared with.
         figures: By name.
         child: Whether the upstream is a child of the contenders, and its CPU time part of theirs.
+        foreign: How many cores other programs took meanwhile.
     """
 
     title: str
     base: str
     figures: Mapping[str, Figures]
     child: bool = False
+    foreign: float = 0.0
 
 
 def _front(stage: Stage, upstream: Running, servers: Mapping[str, Mapping[str, object]]) -> dict[str, Running | None]:
@@ -71,10 +73,10 @@ async def _section(
         for name, (running, era) in runners.items()
         if running
     ]
-    await measure(subjects, scale, many=many, most=most)
+    foreign = await measure(subjects, scale, many=many, most=most)
     for name, (running, _) in runners.items():
         figures[name].start = running.start if running else 0.0
-    return Section(title, base, figures, child=upstream is None)
+    return Section(title, base, figures, child=upstream is None, foreign=foreign)
 
 
 async def relayed(stage: Stage, scale: Scale) -> list[Section]:
