@@ -171,6 +171,10 @@ class Member:
         else:
             self.dropped += 1
 
+    def asked(self, upstream: Upstream, frame: Frame) -> bool:  # noqa: ARG002 - ours
+        """Nobody is asked outside of calls."""
+        return False
+
     # Lists
 
     def refetch(self, *kinds: str) -> None:

@@ -303,6 +303,13 @@ class Observer(Protocol):
         """The conversation ended; `why` says why."""
         ...
 
+    def asked(self, upstream: Upstream, frame: Frame) -> bool:
+        """A request of a legacy upstream that belongs to no request. False: it is refused.
+
+        Whoever takes it answers by `Conversation.answer`.
+        """
+        ...
+
     def heard(self, upstream: Upstream, frame: Frame) -> None:
         """A notification outside requests: list changes, updates of subscribed resources, logs of an idle session."""
         ...

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from troth.bridge import Cause, Lost, Outgoing, ask
+from troth.bridge.asks import NOTHING
 from troth.gateway.crew import Crew
 from troth.gateway.model import Status, UnavailableError
 from troth.gateway.upstream.conversation import SESSION_LOST, Talk
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
     from troth.bridge import Frame
+    from troth.bridge.asks import Asks
     from troth.gateway.limits import Limits
     from troth.gateway.model import Observer
     from troth.gateway.settings import Transport, UpstreamSettings
@@ -82,19 +84,26 @@ class Supervisor:
 
     Attributes:
         settings: What the operator asked for.
+        asks: What it is told that it may ask, if it is a legacy one.
         counts: What it cost so far.
         restarts: Conversations that were opened after the first one.
         since: Unix time at which the open conversation began; None unless ready.
     """
 
     def __init__(
-        self, settings: UpstreamSettings, observer: Observer, limits: Limits, memory: MutableMapping[str, str]
+        self,
+        settings: UpstreamSettings,
+        observer: Observer,
+        limits: Limits,
+        memory: MutableMapping[str, str],
+        asks: Asks = NOTHING,
     ) -> None:
         self.name = settings.name
         self.status = Status.STARTING
         self.why = "it starts"
         self.conversation: Talk | None = None
         self.settings = settings
+        self.asks = asks
         self.counts = Counts()
         self.restarts = 0
         self.since: float | None = None
@@ -163,6 +172,10 @@ class Supervisor:
         """See `Owner`."""
         if talk is self.conversation:
             self._observer.heard(self, frame)
+
+    def asked(self, talk: Talk, frame: Frame) -> bool:
+        """See `Owner`."""
+        return talk is self.conversation and self._observer.asked(self, frame)
 
     def over(self, talk: Talk, why: str) -> None:
         """See `Owner`."""
@@ -309,7 +322,7 @@ class Supervisor:
             self._setting_level = False
 
     async def _open(self, transport: Transport, envelope: Envelope) -> Talk:
-        talk = Talk(envelope, self, self._limits, self.counts)
+        talk = Talk(envelope, self, self._limits, self.counts, self.asks)
         if self._client is None:
             self._client = open_client(self.settings, self._limits)
         talk.link = await open_link(
@@ -337,7 +350,13 @@ class Supervisor:
 
 
 def open_upstream(
-    settings: UpstreamSettings, observer: Observer, crew: Crew, limits: Limits, memory: MutableMapping[str, str]
+    settings: UpstreamSettings,
+    observer: Observer,
+    crew: Crew,
+    limits: Limits,
+    memory: MutableMapping[str, str],
+    *,
+    asks: Asks = NOTHING,
 ) -> Supervisor:
     """Starts to keep an upstream up. Must be called inside the loop.
 
@@ -346,9 +365,10 @@ def open_upstream(
         observer: Hears of it.
         crew: Owner of its loop; stop the upstream before it.
         limits: Named limits.
+        asks: What a legacy upstream is told at the handshake that it may ask.
         memory: What was found out about upstreams before, and is kept for the next start: texts by text.
     """
-    upstream = Supervisor(settings, observer, limits, memory)
+    upstream = Supervisor(settings, observer, limits, memory, asks)
     upstream.begin(crew)
     return upstream
 

@@ -63,6 +63,10 @@ class Owner(Protocol):
         """A notification that belongs to no request."""
         ...
 
+    def asked(self, talk: Talk, frame: Frame) -> bool:
+        """A request of a legacy upstream that belongs to no request of ours. False: it is refused."""
+        ...
+
     def over(self, talk: Talk, why: str) -> None:
         """The connection is gone; every request in flight is lost already."""
         ...
