@@ -287,6 +287,10 @@ class Upstream(Protocol):
         """Sets the log level of the session, now and after every restart (legacy upstreams with ``logging``)."""
         ...
 
+    async def levelled(self) -> None:
+        """Waits until the upstream has answered the last `level`, or cannot; not longer than a request of ours takes."""
+        ...
+
     async def stop(self) -> None:
         """Ends it and everything it started."""
         ...

@@ -16,7 +16,6 @@ from troth.bridge.headers import encoded
 from troth.register import Era, register
 
 if TYPE_CHECKING:
-
     from troth.bridge import Id, Outgoing
 
 CLIENT_INFO: Final = {"name": "troth", "version": version}

@@ -123,7 +123,7 @@ class Supervisor:
         self._retry_at = 0.0
         self._level: str | None = None
         self._level_sent: tuple[Talk, str] | None = None
-        self._setting_level = False
+        self._setting_level: asyncio.Task[None] | None = None
         self._runner: asyncio.Task[None] | None = None
 
     def begin(self, crew: Crew) -> None:
@@ -158,6 +158,11 @@ class Supervisor:
         """See `Upstream`."""
         self._level = level
         self._set_level()
+
+    async def levelled(self) -> None:
+        """See `Upstream`."""
+        if self._setting_level is not None:
+            await asyncio.wait((self._setting_level,))
 
     async def stop(self) -> None:
         """See `Upstream`."""
@@ -301,9 +306,8 @@ class Supervisor:
         self._observer.heard(self, frame)
 
     def _set_level(self) -> None:
-        if self._level is not None and not self._setting_level:
-            self._setting_level = True
-            self._crew.spawn(self._send_level(), f"log level of {self.name}")
+        if self._level is not None and self._setting_level is None:
+            self._setting_level = self._crew.spawn(self._send_level(), f"log level of {self.name}")
 
     async def _send_level(self) -> None:
         """Tells a legacy upstream the level, one at a time, the last one wins."""
@@ -319,7 +323,7 @@ class Supervisor:
                 with suppress(UnavailableError):
                     await talk.ask(Outgoing(frame=ask("logging/setLevel", {"level": level})))
         finally:
-            self._setting_level = False
+            self._setting_level = None
 
     async def _open(self, transport: Transport, envelope: Envelope) -> Talk:
         talk = Talk(envelope, self, self._limits, self.counts, self.asks)
