@@ -205,7 +205,7 @@ class Member:
         elif frame.method == "notifications/resources/updated":
             for watcher in tuple(self.watchers):
                 watcher.updated(self, frame)
-        elif frame.method != LOG or not any([watcher.logged(self, frame) for watcher in tuple(self.watchers)]):
+        elif frame.method != LOG or not any(watcher.logged(self, frame) for watcher in tuple(self.watchers)):
             self.dropped += 1
 
     # What hosts want of it
