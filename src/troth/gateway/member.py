@@ -259,7 +259,7 @@ class Member:
         if self._fetching or self._soon is not None:
             return
         quiet = self._loop.time() - self._ended > QUIET + self._pace
-        self._pace = self._limits.coalesce if quiet else min(2 * self._pace, PACE)
+        self._pace = self._limits.coalesce if quiet else min(max(2 * self._pace, self._limits.coalesce), PACE)
         self._soon = self._loop.call_later(self._pace, self.refetch)
 
     async def fetched(self) -> None:

@@ -135,7 +135,7 @@ async def site(revision: str, *twists: Twist, variant: str = "full") -> AsyncGen
 async def until(holds: Callable[[], Any]) -> Any:
     """Waits for what announces itself to nobody."""
     async with asyncio.timeout(PATIENCE):
-        while not (found := holds()):
+        while not (found := holds()):  # noqa: ASYNC110 - nobody sets an event
             await asyncio.sleep(0.005)
         return found
 
