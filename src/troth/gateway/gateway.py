@@ -111,14 +111,18 @@ class Gateway:
 
     def _fleet(self, owner: Owner) -> Fleet:
         settings = self.settings
+
+        def alone(member: Member) -> bool:
+            return owner.principal == ONE_HOST or (owner.session > 0 and member.settings.share is Share.NEVER)
+
         return Fleet(
             self._of(owner),
-            settings.policies,
-            settings.profiles,
-            self.limits,
-            settings.startup_wait,
-            self.crew,
-            lambda member: owner.principal == ONE_HOST or (owner.session > 0 and member.settings.share is Share.NEVER),
+            policies=settings.policies,
+            profiles=settings.profiles,
+            limits=self.limits,
+            startup_wait=settings.startup_wait,
+            crew=self.crew,
+            alone=alone,
         )
 
     def _of(self, owner: Owner) -> list[Member]:

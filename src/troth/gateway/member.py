@@ -205,7 +205,7 @@ class Member:
         elif frame.method == "notifications/resources/updated":
             for watcher in tuple(self.watchers):
                 watcher.updated(self, frame)
-        elif frame.method != LOG or not any([watcher.logged(self, frame) for watcher in tuple(self.watchers)]):
+        elif frame.method != LOG or not any(watcher.logged(self, frame) for watcher in tuple(self.watchers)):
             self.dropped += 1
 
     def asked(self, upstream: Upstream, frame: Frame) -> bool:  # noqa: ARG002 - ours
@@ -263,7 +263,7 @@ class Member:
         if self._fetching or self._soon is not None:
             return
         quiet = self._loop.time() - self._ended > QUIET + self._pace
-        self._pace = self._limits.coalesce if quiet else min(2 * self._pace, PACE)
+        self._pace = self._limits.coalesce if quiet else min(max(2 * self._pace, self._limits.coalesce), PACE)
         self._soon = self._loop.call_later(self._pace, self.refetch)
 
     async def fetched(self) -> None:

@@ -288,7 +288,7 @@ class Upstream(Protocol):
         ...
 
     async def levelled(self) -> None:
-        """Waits until the upstream has answered the last `level`, or cannot; not longer than a request of ours takes."""
+        """Waits until the upstream has answered the last `level`, or cannot."""
         ...
 
     async def stop(self) -> None:
