@@ -144,8 +144,14 @@ class Waiter:
 
 @dataclass(slots=True)
 class Facts:
-    """What a server said of itself."""
+    """What a server said of itself.
 
-    capabilities: object = field(default_factory=dict[str, object])
+    Attributes:
+        capabilities: Its declaration as it came; None for none.
+        instructions: Its instructions; empty for none.
+        info: Its ``serverInfo``; empty for none.
+    """
+
+    capabilities: object = None
     instructions: str = ""
     info: Mapping[str, object] = field(default_factory=dict[str, object])
