@@ -30,7 +30,6 @@ async def ping(asked: Asked) -> Answer:
 
 async def discover(asked: Asked) -> Answer:
     """What this gateway offers to this very request."""
-    await asked.fleet.settled()
     built = asked.built
     result = discover_result(
         server_info=us(asked.host.revision),

@@ -287,6 +287,10 @@ class Upstream(Protocol):
         """Sets the log level of the session, now and after every restart (legacy upstreams with ``logging``)."""
         ...
 
+    async def levelled(self) -> None:
+        """Waits until the upstream has answered the last `level`, or cannot."""
+        ...
+
     async def stop(self) -> None:
         """Ends it and everything it started."""
         ...
@@ -301,6 +305,13 @@ class Observer(Protocol):
 
     def down(self, upstream: Upstream) -> None:
         """The conversation ended; `why` says why."""
+        ...
+
+    def asked(self, upstream: Upstream, frame: Frame) -> bool:
+        """A request of a legacy upstream that belongs to no request. False: it is refused.
+
+        Whoever takes it answers by `Conversation.answer`.
+        """
         ...
 
     def heard(self, upstream: Upstream, frame: Frame) -> None:

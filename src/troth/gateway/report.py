@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
+from troth.gateway.asked import printable
 from troth.gateway.member import LISTS
 from troth.gateway.status import HostStatus, Listed, Promise, Status, UpstreamStatus
 from troth.gateway.upstream.supervise import Supervisor, costs
@@ -117,6 +118,9 @@ def _dropped(member: Member) -> list[str]:
             keys = [key for key in cast("dict[str, object]", declared or {}) if key not in allowed]
             if keys:
                 notes.append(f"not relayed: {name} {', '.join(sorted(keys))} (see relay_{name})")
+    for tool, needs in member.needs.items():
+        wanted = ", ".join(map(printable, needs))
+        notes.append(f"tool {printable(tool)!r} refused a host for want of: {wanted} (told, not enforced)")
     if member.dropped:
         notes.append(f"{member.dropped} messages belonged to no host and reached nobody")
     return notes

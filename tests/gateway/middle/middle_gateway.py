@@ -140,8 +140,11 @@ class _Host:
         self.streams.append(asyncio.get_running_loop().create_task(work))
 
     async def _pump(self, response: aiohttp.ClientResponse, inbox: Inbox) -> None:
-        async for message in messages(response):
-            inbox.put(message)
+        try:
+            async for message in messages(response):
+                inbox.put(message)
+        finally:
+            response.close()
         inbox.ended = True
         inbox.put({"ended": True})
 
