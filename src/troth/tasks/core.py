@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -87,18 +88,18 @@ def declared(requester: Requester) -> Result:
     return rest if requester.shared else {"list": {}, **rest}
 
 
-def related(id: str) -> dict[str, Any]:  # noqa: A002 - the name of the member
+def related(task_id: str) -> dict[str, Any]:
     """The member of ``_meta`` that every message of a task carries.
 
     Exceptions are the results of ``tasks/get``, ``tasks/list``, ``tasks/cancel``, and notifications of its status.
     """
-    return {RELATED: {"taskId": id}}
+    return {RELATED: {"taskId": task_id}}
 
 
-def with_related(values: Mapping[str, Any], id: str) -> dict[str, Any]:  # noqa: A002
+def with_related(values: Mapping[str, Any], task_id: str) -> dict[str, Any]:
     """Members of params or of a result, with the task's id in their ``_meta``; the rest of it stays."""
     meta = members(values.get("_meta")) or {}
-    return {**values, "_meta": {**meta, **related(id)}}
+    return {**values, "_meta": {**meta, **related(task_id)}}
 
 
 def task_members(task: Task) -> dict[str, Any]:
@@ -178,18 +179,18 @@ class Core:
             ask: Sends the questions of the task meanwhile, on the stream of this request. Each is sent once as long as
                 an answer may come; if this call is cancelled before, the next one sends it again.
         """
-        id = member(params, "taskId")  # noqa: A001 - the name of the member
+        task_id = member(params, "taskId")
         if ask is None:
-            task = await self._engine.wait(requester, id)
+            task = await self._engine.wait(requester, task_id)
             return self._ended(task) if isinstance(task, Task) else task
-        task = await self._engine.next(requester, id, None)
+        task = await self._engine.next(requester, task_id, None)
         async with anyio.create_task_group() as group:
             while isinstance(task, Task) and not task.ended:
                 for key, question in task.asked.items():
                     if (task.id, key) not in self._asking:
                         self._asking.add((task.id, key))
                         group.start_soon(self._ask, ask, requester, task, key, question)
-                task = await self._engine.next(requester, id, task.version)
+                task = await self._engine.next(requester, task_id, task.version)
             group.cancel_scope.cancel()
         return self._ended(task) if isinstance(task, Task) else task
 
@@ -211,10 +212,10 @@ class Core:
         await self._engine.answer(requester, task.id, {key: answer})
 
 
-def _belonging(question: Raw, id: str) -> Raw:  # noqa: A002
+def _belonging(question: Raw, task_id: str) -> Raw:
     """A question whose params carry the id of its task."""
     parts = members(question) or {}
-    return Raw(msgspec.json.encode({**parts, "params": with_related(members(parts.get("params")) or {}, id)}))
+    return Raw(msgspec.json.encode({**parts, "params": with_related(members(parts.get("params")) or {}, task_id)}))
 
 
 def _cursor(after: tuple[float, str]) -> str:
@@ -225,11 +226,10 @@ def _after(cursor: object) -> tuple[float, str] | None:
     """What `_cursor` wrote; None for anything else."""
     if not isinstance(cursor, str) or len(cursor) > _CURSOR:
         return None
+    padded = cursor + "=" * (-len(cursor) % 4)
     try:
-        created, space, name = (
-            base64.b64decode(f"{cursor}==".encode("ascii"), b"-_", validate=True).decode().partition(" ")
-        )
+        created, _, name = base64.b64decode(padded.encode("ascii"), b"-_", validate=True).decode().partition(" ")
         after = (float(created), name)
     except (ValueError, binascii.Error):
         return None
-    return after if space and _cursor(after) == cursor else None
+    return after if math.isfinite(after[0]) and _cursor(after) == cursor else None

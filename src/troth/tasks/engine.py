@@ -120,55 +120,55 @@ class Engine:
         await self._store.create(task)
         return task
 
-    async def get(self, requester: Requester, id: object) -> Task | ErrorValue:  # noqa: A002 - the name of the member
+    async def get(self, requester: Requester, task_id: object) -> Task | ErrorValue:
         """A task of this requester, or the refusal of an id that opens none.
 
         Args:
             requester: Who asks.
-            id: What it calls the id, of any type.
+            task_id: What it calls the id, of any type.
         """
-        if not isinstance(id, str):
+        if not isinstance(task_id, str):
             return ErrorValue(-32602, "taskId: a text belongs here")
-        task = await self._store.get(id) if 0 < len(id) <= _LONGEST else None
+        task = await self._store.get(task_id) if 0 < len(task_id) <= _LONGEST else None
         return task if task is not None and self._visible(task, requester) else unknown()
 
     async def page(self, requester: Requester, after: tuple[float, str] | None = None) -> Page:
         """Tasks of this requester, without outcomes: exactly those that `get` opens."""
         return await self._store.page(requester.key, after, self.limits.page, self._clock())
 
-    async def next(self, requester: Requester, id: object, version: int | None) -> Task | ErrorValue:  # noqa: A002
+    async def next(self, requester: Requester, task_id: object, version: int | None) -> Task | ErrorValue:
         """Waits until a task is of another version than this one, or has ended.
 
         Args:
             requester: Who asks.
-            id: The task.
+            task_id: The task.
             version: The version that is known; None for none.
         """
-        with self._signals.of(id) as signal:
+        with self._signals.of(task_id) as signal:
             while True:
                 changed = signal.event
-                task = await self.get(requester, id)
+                task = await self.get(requester, task_id)
                 if not isinstance(task, Task) or task.ended or task.version != version:
                     return task
                 with anyio.move_on_after(self.limits.recheck):
                     await changed.wait()
 
-    async def wait(self, requester: Requester, id: object) -> Task | ErrorValue:  # noqa: A002
+    async def wait(self, requester: Requester, task_id: object) -> Task | ErrorValue:
         """Waits until a task has ended; it is over by its time to live at the latest."""
         version: int | None = None
         while True:
-            task = await self.next(requester, id, version)
+            task = await self.next(requester, task_id, version)
             if not isinstance(task, Task) or task.ended:
                 return task
             version = task.version
 
-    async def cancel(self, requester: Requester, id: object, message: str = "") -> Task | ErrorValue | None:  # noqa: A002
+    async def cancel(self, requester: Requester, task_id: object, message: str = "") -> Task | ErrorValue | None:
         """Ends a task as its requester wishes. What its work does afterwards changes nothing.
 
         Returns:
             The cancelled task; None if it had ended before; a refusal if it opens none.
         """
-        task = await self.get(requester, id)
+        task = await self.get(requester, task_id)
         if not isinstance(task, Task):
             return task
         words = self._words(message or "The task was cancelled by request.")
@@ -177,7 +177,7 @@ class Engine:
     async def answer(
         self,
         requester: Requester,
-        id: object,  # noqa: A002
+        task_id: object,
         answers: Mapping[str, Outcome],
     ) -> Task | ErrorValue:
         """Takes answers to questions of a task. Those that no question waits for are ignored; some may be missing.
@@ -185,7 +185,7 @@ class Engine:
         Returns:
             The task afterwards, or a refusal.
         """
-        task = await self.get(requester, id)
+        task = await self.get(requester, task_id)
         if not isinstance(task, Task):
             return task
 
@@ -200,20 +200,22 @@ class Engine:
             )
 
         changed = await self._change(task.id, step)
-        return await self.get(requester, id) if changed is _NOTHING else changed
+        return await self.get(requester, task_id) if changed is _NOTHING else changed
 
     # For whoever does the work
 
-    async def say(self, id: str, message: str) -> bool:  # noqa: A002
+    async def say(self, task_id: str, message: str) -> bool:
         """Puts words for people on a task that runs; says whether it still does."""
-        changed = await self._change(id, lambda task: self._moved(task, task.status, message=self._words(message)))
+        changed = await self._change(task_id, lambda task: self._moved(task, task.status, message=self._words(message)))
         return isinstance(changed, Task)
 
-    async def ask(self, id: str, questions: Mapping[str, Asked], message: str = "") -> Mapping[str, str] | ErrorValue:  # noqa: A002
+    async def ask(
+        self, task_id: str, questions: Mapping[str, Asked], message: str = ""
+    ) -> Mapping[str, str] | ErrorValue:
         """Asks the requester. The task waits for input until every question is answered.
 
         Args:
-            id: The task.
+            task_id: The task.
             questions: The questions by a key of the caller's.
             message: Words for people; empty for none.
 
@@ -241,19 +243,19 @@ class Engine:
                 used=(*task.used, *names.values()),
             )
 
-        changed = await self._change(id, step)
+        changed = await self._change(task_id, step)
         return dict(names) if isinstance(changed, Task) else changed
 
-    async def withdraw(self, id: str, keys: frozenset[str]) -> bool:  # noqa: A002
+    async def withdraw(self, task_id: str, keys: frozenset[str]) -> bool:
         """Takes back questions that need no answer any more; says whether the task still runs."""
 
         def step(task: Task) -> Task | ErrorValue:
             asked = {key: question for key, question in task.asked.items() if key not in keys}
             return self._moved(task, Status.INPUT_REQUIRED if asked else Status.WORKING, asked=asked)
 
-        return isinstance(await self._change(id, step), Task)
+        return isinstance(await self._change(task_id, step), Task)
 
-    async def fetch(self, id: str, keys: frozenset[str]) -> Mapping[str, Outcome] | ErrorValue:  # noqa: A002
+    async def fetch(self, task_id: str, keys: frozenset[str]) -> Mapping[str, Outcome] | ErrorValue:
         """Waits for the answers to some questions, and takes them.
 
         Returns:
@@ -267,40 +269,40 @@ class Engine:
             rest = {key: answer for key, answer in task.answers.items() if key not in keys}
             return self._moved(task, task.status, answers=rest)
 
-        with self._signals.of(id) as signal:
+        with self._signals.of(task_id) as signal:
             while True:
                 changed = signal.event
-                task = await self._store.get(id)
+                task = await self._store.get(task_id)
                 if task is None or task.ended:
                     return _OVER
                 if keys <= task.answers.keys():
-                    taken = await self._change(id, step)
+                    taken = await self._change(task_id, step)
                     return found if isinstance(taken, Task) else _OVER
                 with anyio.move_on_after(self.limits.recheck):
                     await changed.wait()
 
-    async def finish(self, id: str, outcome: Outcome) -> Task | None:  # noqa: A002
+    async def finish(self, task_id: str, outcome: Outcome) -> Task | None:
         """Ends a task with what its request would have been answered with.
 
         Returns:
             The task; None if it had ended before, and so stays as it is.
         """
-        if outcome.result is not None and len(bytes(outcome.result)) > self.limits.outcome:
+        if len(bytes(outcome.result)) > self.limits.outcome:
             outcome = Outcome(error=ErrorValue(INTERNAL, "The result is too large to be kept (limit: tasks.outcome)"))
         failed = outcome.error is not None
         message = self._words(outcome.error.message) if outcome.error is not None else ""
         status = Status.FAILED if failed else Status.COMPLETED
         found = await self._move(
-            id, status, message=message, asked={}, answers={}, outcome=outcome, is_error=outcome.is_error
+            task_id, status, message=message, asked={}, answers={}, outcome=outcome, is_error=outcome.is_error
         )
         return found if isinstance(found, Task) else None
 
-    async def gone(self, id: str) -> None:  # noqa: A002
+    async def gone(self, task_id: str) -> None:
         """Waits until a task has ended, for whatever reason."""
-        with self._signals.of(id) as signal:
+        with self._signals.of(task_id) as signal:
             while True:
                 changed = signal.event
-                task = await self._store.get(id)
+                task = await self._store.get(task_id)
                 if task is None or task.ended:
                     return
                 with anyio.move_on_after(self.limits.recheck):
@@ -387,9 +389,9 @@ class Engine:
             return _OVER
         return msgspec.structs.replace(task, status=status, **changes)
 
-    async def _move(self, id: str, status: Status, **changes: object) -> Task | ErrorValue | None:  # noqa: A002
+    async def _move(self, task_id: str, status: Status, **changes: object) -> Task | ErrorValue | None:
         """Moves a task; None where it may not go there."""
-        changed = await self._change(id, lambda task: self._moved(task, status, **changes))
+        changed = await self._change(task_id, lambda task: self._moved(task, status, **changes))
         return None if changed is _OVER else changed
 
     async def _fail(self, task: Task, error: ErrorValue, **changes: object) -> None:
@@ -407,10 +409,10 @@ class Engine:
         taken = await self._change(task.id, step)
         return taken if isinstance(taken, Task) else None
 
-    async def _change(self, id: str, step: Callable[[Task], Task | ErrorValue]) -> Task | ErrorValue:  # noqa: A002
+    async def _change(self, task_id: str, step: Callable[[Task], Task | ErrorValue]) -> Task | ErrorValue:
         """Changes a task by compare-and-set, as often as others come in between."""
         for _ in range(_ATTEMPTS):
-            task = await self._store.get(id)
+            task = await self._store.get(task_id)
             if task is None:
                 return unknown()
             found = step(task)

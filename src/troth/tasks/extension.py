@@ -133,17 +133,17 @@ class Extension:
             return {**plain, "status": str(Status.FAILED), "error": _error(found)}
         return {**plain, "result": {**found, **_DONE}}
 
-    async def agreed(self, requester: Requester, filter: object) -> tuple[Task, ...] | ErrorValue:  # noqa: A002
+    async def agreed(self, requester: Requester, task_ids: object) -> tuple[Task, ...] | ErrorValue:
         """The tasks of a listen's filter whose changes the requester may hear of, as they are now.
 
         Tell it the state of each right after the acknowledgement: what changed before it listened is not missed then.
 
         Args:
             requester: Who listens, in a request that declares the extension.
-            filter: The member ``taskIds``.
+            task_ids: The member ``taskIds``.
         """
         try:
-            names = msgspec.convert(msgspec.json.decode(filter) if isinstance(filter, Raw) else filter, list[str])
+            names = msgspec.convert(msgspec.json.decode(task_ids) if isinstance(task_ids, Raw) else task_ids, list[str])
         except msgspec.MsgspecError:
             return ErrorValue(_BAD, f"notifications.{FILTER}: a list of texts belongs here")
         if len(names) > LISTENED:

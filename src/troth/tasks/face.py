@@ -62,8 +62,8 @@ def moment(seconds: float) -> str:
 
 def outcome_members(task: Task, outcome: Outcome, spell: Spell) -> dict[str, Raw] | ErrorValue:
     """The members of the result of a task, or its error."""
-    if outcome.error is not None or outcome.result is None:
-        return outcome.error or UNREADABLE
+    if outcome.error is not None:
+        return outcome.error
     spelled = spell(task, outcome.result)
     if isinstance(spelled, ErrorValue):
         return spelled

@@ -52,12 +52,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """How a request ended, or how a question was answered: a result or an error.
 
     Attributes:
-        result: The result as JSON, an object; None where there is an error.
+        result: The result as JSON, an object; null where there is an error.
         error: The error; None where there is a result.
         is_error: Whether the result reports an error of the tool (``isError``).
     """
 
-    result: Raw | None = None
+    result: Raw = Raw(b"null")
     error: ErrorValue | None = None
     is_error: bool = False
 

@@ -38,9 +38,9 @@ class Signals:
         return len(self._signals)
 
     @contextmanager
-    def of(self, id: object) -> Generator[Signal]:  # noqa: A002 - the name of the member
+    def of(self, task_id: object) -> Generator[Signal]:
         """The signal of a task, as long as the block runs. An id that is no text never changes."""
-        key = id if isinstance(id, str) else ""
+        key = task_id if isinstance(task_id, str) else ""
         signal = self._signals.setdefault(key, Signal())
         signal.waiters += 1
         try:
@@ -50,9 +50,9 @@ class Signals:
             if not signal.waiters:
                 del self._signals[key]
 
-    def fire(self, id: str) -> None:  # noqa: A002
+    def fire(self, task_id: str) -> None:
         """Wakes everybody who waits for this task."""
-        signal = self._signals.get(id)
+        signal = self._signals.get(task_id)
         if signal is not None:
             signal.event.set()
             signal.event = anyio.Event()

@@ -56,9 +56,9 @@ class SqliteStore:
         if not await self._database.run(insert):
             raise StoreError(f"there is a task {task.id} already")
 
-    async def get(self, id: str) -> Task | None:  # noqa: A002
+    async def get(self, task_id: str) -> Task | None:
         """See `Store.get`."""
-        found = await self._read("SELECT task, outcome FROM tasks WHERE id = ?", id)
+        found = await self._read("SELECT task, outcome FROM tasks WHERE id = ?", task_id)
         return found[0] if found else None
 
     async def update(self, task: Task) -> bool:
@@ -86,10 +86,10 @@ class SqliteStore:
         )
         return page_of(tasks, size)
 
-    async def delete(self, id: str) -> bool:  # noqa: A002
+    async def delete(self, task_id: str) -> bool:
         """See `Store.delete`."""
         return await self._database.run(
-            lambda connection: connection.execute("DELETE FROM tasks WHERE id = ?", (id,)).rowcount == 1
+            lambda connection: connection.execute("DELETE FROM tasks WHERE id = ?", (task_id,)).rowcount == 1
         )
 
     async def due(self, now: float, most: int) -> Sequence[Task]:

@@ -32,7 +32,7 @@ class Store(Protocol):
         """
         ...
 
-    async def get(self, id: str) -> Task | None:  # noqa: A002 - the name of the member
+    async def get(self, task_id: str) -> Task | None:
         """The task with its outcome; None if there is none."""
         ...
 
@@ -55,7 +55,7 @@ class Store(Protocol):
         """
         ...
 
-    async def delete(self, id: str) -> bool:  # noqa: A002
+    async def delete(self, task_id: str) -> bool:
         """Forgets a task; says whether there was one."""
         ...
 
@@ -95,9 +95,9 @@ class MemoryStore:
         self._tasks[task.id] = task
         insort(self._by_owner.setdefault(task.owner, []), (task.created, task.id))
 
-    async def get(self, id: str) -> Task | None:  # noqa: A002
+    async def get(self, task_id: str) -> Task | None:
         """See `Store.get`."""
-        return self._tasks.get(id)
+        return self._tasks.get(task_id)
 
     async def update(self, task: Task) -> bool:
         """See `Store.update`."""
@@ -120,9 +120,9 @@ class MemoryStore:
                 return page_of(tasks, size)
         return page_of(tasks, size)
 
-    async def delete(self, id: str) -> bool:  # noqa: A002
+    async def delete(self, task_id: str) -> bool:
         """See `Store.delete`."""
-        task = self._tasks.pop(id, None)
+        task = self._tasks.pop(task_id, None)
         if task is None:
             return False
         keys = self._by_owner[task.owner]
