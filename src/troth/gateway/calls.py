@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from troth.bridge.exchange_model import Command, Event
     from troth.gateway.model import Conversation, Stream
 
-_SORTS: Final = {Told.PROGRESS: Sort.PROGRESS, Told.LOG: Sort.LOG}
+_SORTS: Final = {Told.PROGRESS: Sort.PROGRESS, Told.LOG: Sort.LOG, Told.COMPLETE: Sort.OTHER}
 
 
 class Call:
