@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from troth.bridge import BAD_PARAMS, Bad, errors, fresh, peek, peek_meta
+from troth.bridge.asks import asks_of
 from troth.bridge.errors import ErrorValue
 from troth.bridge.exchange import LEVELS
 from troth.bridge.headers import disagreement
@@ -95,11 +96,12 @@ class MiddleFront:
             revision=revision,
             era=Era.LEGACY,
             capabilities=declared,
+            asks=asks_of(declared),
             name=f"{name} {version}".strip(),
             transport=transport,
             profile=_profile(principal, name, version),
         )
-        fleet = self._gateway.session_fleet(principal)
+        fleet = self._gateway.session_fleet(principal, host.asks)
         if isinstance(fleet, str):
             return None, self.refusal(Bad(errors.INTERNAL, fleet, frame.id), None)
         try:
@@ -145,6 +147,7 @@ class MiddleFront:
             revision=revision,
             era=Era.MODERN,
             capabilities=declared,
+            asks=asks_of(declared),
             name=f"{name} {version}".strip(),
             transport=transport,
             profile=register().hosts.get(principal.profile),
@@ -165,7 +168,7 @@ class MiddleFront:
         if frame.method == "tools/call":
             name = peek(frame, "name")
             entry = (
-                self._gateway.fleet(host.principal).known.route("tools", name.get("name", ""))
+                self._gateway.fleet(host.principal, host.asks).known.route("tools", name.get("name", ""))
                 if isinstance(name, dict)
                 else None
             )
@@ -183,7 +186,7 @@ class MiddleFront:
             session.calls += 1
             session.last = time.monotonic()
         else:
-            fleet = self._gateway.fleet(host.principal)
+            fleet = self._gateway.fleet(host.principal, host.asks)
             if frame.method not in relaying.RELAYED:
                 # What is declared may depend on upstreams that just start; who owns a name is waited for by itself.
                 await fleet.settled()
@@ -231,7 +234,7 @@ class MiddleFront:
     def seen(self) -> list[Seen]:
         """The modern hosts of late."""
         for seen in self._seen.values():
-            audiences = self._gateway.fleet(seen.host.principal).audiences
+            audiences = self._gateway.fleet(seen.host.principal, seen.host.asks).audiences
             seen.streams = sum(who.tag is not None and who.host.name == seen.host.name for who in audiences)
         return list(self._seen.values())
 
