@@ -15,6 +15,7 @@ import pytest
 from store_cases import CASES, later, task
 
 from troth.tasks import MemoryStore, SqliteStore, Status, StoreError
+from troth.tasks.database import Database
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,6 +108,25 @@ async def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
         await SqliteStore(tmp_path / "state" / "tasks.sqlite").count()
 
 
+async def test_a_transaction_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    database = Database(tmp_path / "any.sqlite", ("CREATE TABLE numbers (n INTEGER)",), 1)
+
+    def half(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO numbers VALUES (1)")
+        raise KeyError("half way")
+
+    def count(connection: sqlite3.Connection) -> int:
+        return connection.execute("SELECT count(*) FROM numbers").fetchone()[0]
+
+    with pytest.raises(KeyError):
+        await database.run(half)
+    assert await database.run(count) == 0
+    with pytest.raises(StoreError, match="no such table"):
+        await database.run(lambda connection: connection.execute("INSERT INTO others VALUES (1)"))
+    assert await database.run(count) == 0
+    await database.close()
+
+
 WRITER = """
 import sys, anyio
 from pathlib import Path
@@ -154,5 +174,5 @@ async def there(path: Path, names: list[str]) -> None:
 
 
 def test_sqlite3_is_imported_at_the_first_use_only() -> None:
-    code = "import sys, troth.tasks; sys.exit('sqlite3' in sys.modules)"
+    code = "import sys; sys.modules.pop('sqlite3', None); import troth.tasks; sys.exit('sqlite3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -58,13 +58,14 @@ class Database:
 
         try:
             connection = self._connection or self._open()
-            connection.execute("BEGIN IMMEDIATE")
             try:
+                connection.execute("BEGIN IMMEDIATE")
                 result = work(connection)
+                connection.execute("COMMIT")
             except BaseException:
-                connection.execute("ROLLBACK")
+                # A full disk fails the commit, and leaves the transaction open.
+                connection.rollback()
                 raise
-            connection.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             hint = "remove it to begin anew" if isinstance(error, sqlite3.DatabaseError) else "see to its folder"
             raise StoreError(f"{self.path}: cannot be used: {error}; {hint}") from error
