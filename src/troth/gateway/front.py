@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
-from troth.bridge import BAD_PARAMS, Bad, errors, fresh, peek, peek_meta
+from troth.bridge import BAD_PARAMS, Bad, Kind, errors, fresh, peek, peek_meta
 from troth.bridge.asks import asks_of
 from troth.bridge.errors import ErrorValue
 from troth.bridge.exchange import LEVELS
@@ -203,7 +203,9 @@ class MiddleFront:
         session = cast("HostSession | None", host.session)
         if session is None:
             return
-        if frame.method == "notifications/initialized":
+        if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+            session.answered(frame)
+        elif frame.method == "notifications/initialized":
             session.fleet.open(session.audience)
         elif frame.method == "notifications/cancelled":
             peeked = peek(frame, "requestId")

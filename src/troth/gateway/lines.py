@@ -1,8 +1,8 @@
 """One connection to an upstream, and the members that share it.
 
 A modern upstream is told with every request what it may ask, so members of one owner that differ in that share its
-connection and differ in what they list. A legacy one is told once, at the handshake: each set of asks has a connection of
-its own. Which it is shows when it is up.
+connection and differ in what they list. A legacy one is told once, at the handshake: each set of asks has a connection
+of its own. Which it is shows when it is up.
 """
 
 from __future__ import annotations

@@ -79,6 +79,8 @@ async def relayed(asked: Asked) -> Answer:
     shown = cast("str | None", named.get(how.member))
     if shown is None:
         return asked.error(BAD_PARAMS, f"params: {how.member}: a text belongs here")
+    if asked.host.era is Era.MODERN and (asked.frame.parts or {}).get("requestState") is not None:
+        return await _retried(asked)
     entry = await asked.route(how.kind, shown)
     if entry is None:
         return unknown(asked, how, shown)

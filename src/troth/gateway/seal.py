@@ -21,6 +21,7 @@ from msgspec import Raw
 
 from troth.bridge import BAD_PARAMS, Bad
 from troth.bridge.errors import INTERNAL
+from troth.bridge.exchange_model import Expected
 from troth.gateway.private import read_private, write_private
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Sealed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, forbid_
         reissue: Whether the retry sends the call anew, after an address was visited.
         held: Answers that are known already (of the operator, of other rounds), by key.
         keys: Key that the host sees -> the upstream's own key, where they differ.
+        expected: What the answers must be, by key.
     """
 
     principal: str
@@ -79,6 +81,7 @@ class Sealed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, forbid_
     reissue: bool = False
     held: dict[str, Raw] = {}
     keys: dict[str, str] = {}
+    expected: dict[str, Expected] = {}
 
 
 @dataclass(frozen=True, slots=True)
