@@ -45,6 +45,11 @@ class Limits:
         poll_most: Longest time that lists are taken for fresh because the upstream says so.
         grace: How long the names of an upstream that went down stay in the lists: a restart takes less.
         lately: How far back a listen looks for changes that its host cannot know of.
+        parked: Most calls that wait for hosts to come again with answers. Each holds a call of its upstream open.
+        principal_parked: Most of them of one principal.
+        upstream_parked: Most of them of one upstream.
+        parked_bytes: Most bytes of results that wait for hosts to come again.
+        rounds: Most rounds of questions of one call.
     """
 
     body: int = 4 * 1024 * 1024
@@ -80,3 +85,8 @@ class Limits:
     poll_most: float = 3600.0
     grace: float = 5.0
     lately: float = 300.0
+    parked: int = 4096
+    principal_parked: int = 1024
+    upstream_parked: int = 1024
+    parked_bytes: int = 64 * 1024 * 1024
+    rounds: int = 8
