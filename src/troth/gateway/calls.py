@@ -31,6 +31,7 @@ from troth.bridge.exchange_model import (
     WakeMe,
 )
 from troth.gateway.model import Answer, Sort
+from troth.gateway.parking import USED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from troth.bridge.exchange_model import Command, Event, HostQuestion, Round
     from troth.bridge.questions import Question
     from troth.bridge.replies import Reply
+    from troth.gateway.asked import Asked
     from troth.gateway.model import Conversation, Stream
 
 _SORTS: Final = {Told.PROGRESS: Sort.PROGRESS, Told.LOG: Sort.LOG, Told.COMPLETE: Sort.OTHER}
@@ -62,6 +64,10 @@ class Desk(Protocol):
 
     def round(self, call: Call, asked: Round, *, parked: bool) -> Answer:
         """The answer that hands questions to a modern host; `parked` calls wait for its retry."""
+        ...
+
+    def retried(self, asked: Asked) -> None:
+        """A modern host came again: what is said next answers this request."""
         ...
 
     def ended(self, call: Call) -> None:
@@ -106,11 +112,19 @@ class Call:
         self._handle(HostCalled())
         return await self._answer()
 
-    async def again(self, retry: HostRetried, stream: Stream) -> Answer:
-        """A modern host comes again with answers; see `run`."""
-        self._stream = stream
+    async def again(self, asked: Asked, number: int) -> Answer:
+        """A modern host comes again with answers of a round; see `run`. One retry of a round takes the call over."""
+        if self._desk is None:
+            raise AssertionError("a call that asks nobody is not parked")
+        asks = asked.host.asks & self._exchange.call.asks
+        commands = self._exchange.handle(HostRetried(asked.frame, number, asks, asked.host.level))
+        refused = next((command for command in commands if isinstance(command, Refuse)), None)
+        if refused is not None or not commands:
+            return Answer(refused.line, refused.code) if refused is not None else asked.refuse(USED)
+        self._desk.retried(asked)
+        self._stream = asked.stream
         self._done = asyncio.get_running_loop().create_future()
-        self._handle(retry)
+        self._carry_out(commands)
         return await self._answer()
 
     async def _answer(self) -> Answer:
@@ -195,8 +209,6 @@ class Call:
         match command:
             case WakeMe():
                 self._wake(command.name, command.seconds)
-            case Refuse():
-                self._resolve(Answer(command.line, command.code))
             case AskHost() if desk is not None:
                 desk.ask_host(self, command.questions)
             case AskOthers() if desk is not None:

@@ -17,18 +17,21 @@ from troth.bridge.asks import ROOTS
 from troth.bridge.questions import QuestionKind
 from troth.bridge.replies import Reply, refusal
 from troth.bridge.write import written
-from troth.gateway.model import Answer, Sort
+from troth.gateway.model import Sort
+from troth.gateway.parking import Parked
 from troth.gateway.seal import Sealed, digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from troth.bridge import Id
+    from troth.bridge.errors import ErrorValue
     from troth.bridge.exchange_model import HostQuestion, Round
     from troth.bridge.questions import Question
     from troth.gateway.asked import Asked
     from troth.gateway.calls import Call
     from troth.gateway.member import Member
+    from troth.gateway.model import Answer
 
 
 class CallDesk:
@@ -45,7 +48,7 @@ class CallDesk:
         self._owner = owner
         self._keep = keep
         self._sent: dict[str, Id] = {}
-        self._parked = ""
+        self._parked: Parked[Call] | None = None
 
     def retried(self, asked: Asked) -> None:
         """The host came again: what is said next answers this request."""
@@ -79,17 +82,19 @@ class CallDesk:
     def round(self, call: Call, asked: Round, *, parked: bool) -> Answer:
         """See `Desk`."""
         frame, gateway = self._asked.frame, self._asked.gateway
-        if parked:
-            self._parked = gateway.parked.put(call)
+        expires = time.time() + self._keep
+        if parked and (problem := self._park(call, expires)) is not None:
+            call.withdraw("it cannot be parked")
+            return self._asked.refuse(problem)
         sealed = gateway.seal.seal(
             Sealed(
                 principal=self._asked.host.principal.name,
                 method=frame.method,
                 digest=digest(frame.method, frame.parts or {}),
-                expires=time.time() + self._keep,
+                expires=expires,
                 upstream=self._owner.name,
                 round=asked.number,
-                call=self._parked if parked else "",
+                call=self._parked.id if parked and self._parked is not None else "",
                 state=asked.state,
                 reissue=asked.reissue,
                 held={key: Raw(written(value)) for key, value in asked.answers.items()},
@@ -107,8 +112,22 @@ class CallDesk:
         if session is not None:
             for number in self._sent.values():
                 session.questions.pop(number, None)
-        if self._parked:
-            self._asked.gateway.parked.drop(self._parked)
+        if self._parked is not None:
+            self._asked.gateway.parking.end(self._parked)
+
+    def _park(self, call: Call, expires: float) -> ErrorValue | None:
+        """Keeps a call until its host comes again; or which limit forbids it."""
+        parking = self._asked.gateway.parking
+        if self._parked is not None:
+            parking.renew(self._parked, expires)
+            return None
+        parked = parking.put(
+            call, principal=self._asked.host.principal.name, upstream=self._owner.name, expires=expires
+        )
+        if isinstance(parked, Parked):
+            self._parked = parked
+            return None
+        return parked
 
     def _configured(self, question: Question) -> Reply:
         """What the operator configured as the answer."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from dataclasses import replace
+from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
@@ -12,7 +15,9 @@ from troth.bridge.asks import NOTHING, ROOTS, narrowed
 from troth.gateway.fleet import Fleet
 from troth.gateway.lines import Line
 from troth.gateway.member import Member
+from troth.gateway.parking import Parking
 from troth.gateway.reload import SHOWN
+from troth.gateway.seal import Keys, Seal
 from troth.gateway.settings import Share, UpstreamSettings
 from troth.gateway.upstream import open_upstream
 
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from troth.bridge.asks import Asks
+    from troth.gateway.calls import Call
     from troth.gateway.crew import Crew
     from troth.gateway.limits import Limits
     from troth.gateway.model import Principal
@@ -58,13 +64,18 @@ class Gateway:
         state: What was remembered of earlier runs, and is to be.
         crew: Owner of every task.
         limits: Bounds.
+        keys: What seals the state that modern hosts carry; None for keys of this run alone.
 
     Attributes:
+        seal: Seals that state.
+        parking: Calls that wait for their modern host to come again.
         fleets: Fleet by principal and what its hosts can be asked.
         own: Fleets of single sessions, where some upstream is not shared (``share = "never"``).
     """
 
-    def __init__(self, settings: GatewaySettings, state: State, crew: Crew, limits: Limits) -> None:
+    def __init__(
+        self, settings: GatewaySettings, state: State, crew: Crew, limits: Limits, keys: Keys | None = None
+    ) -> None:
         self.settings = settings
         self.crew = crew
         self.limits = limits
@@ -76,6 +87,14 @@ class Gateway:
         self._lines: dict[tuple[Owner, str], list[Line]] = {}
         self._eras: dict[str, str] = {}
         self._sessions = 0
+        self.seal = Seal(keys or Keys.made())
+        self.parking: Parking[Call] = Parking(
+            token_hex(8),
+            limits,
+            clock=time.time,
+            later=asyncio.get_running_loop().call_later,
+            died=lambda parked: parked.call.withdraw("its host did not come again"),
+        )
 
     def fleet(self, principal: Principal, asks: Asks = NOTHING) -> Fleet:
         """The upstreams of a principal, for hosts that can be asked this. They start when it is first asked for."""

@@ -191,6 +191,18 @@ class Parking(Generic[T]):
             parked.state = State.ANSWERING
         return parked
 
+    def find(self, name: str) -> Parked[T] | ErrorValue:
+        """The call of this id, whatever it does; or why there is none: it ended, or it is of another run."""
+        parked = self._calls.get(name)
+        if parked is None:
+            return USED if name.startswith(f"{self._run}-") else LOST
+        return parked
+
+    def renew(self, parked: Parked[T], expires: float) -> None:
+        """Gives a call another deadline: it asks once more."""
+        parked.expires = expires
+        self._schedule(parked)
+
     def again(self, parked: Parked[T], expires: float) -> ErrorValue | None:
         """Parks a call that a retry won and that asks once more: the next round.
 
