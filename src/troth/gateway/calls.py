@@ -70,7 +70,7 @@ class Desk(Protocol):
         """A modern host came again: what is said next answers this request."""
         ...
 
-    def ended(self, call: Call) -> None:
+    def ended(self) -> None:
         """The call is over."""
         ...
 
@@ -198,10 +198,11 @@ class Call:
         for timer in self._timers.values():
             timer.cancel()
         if self._desk is not None:
-            self._desk.ended(self)
-            if command.round is not None:
-                return self._resolve(self._desk.round(self, command.round, parked=False))
-        self._resolve(Answer(command.line or b"", command.code))
+            self._desk.ended()
+        if self._desk is not None and command.round is not None:
+            self._resolve(self._desk.round(self, command.round, parked=False))
+        else:
+            self._resolve(Answer(command.line or b"", command.code))
 
     def _question(self, command: AskHost | AskOthers | Unask | Park | Refuse | WakeMe) -> None:
         """What only happens where somebody can be asked."""

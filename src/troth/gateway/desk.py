@@ -1,7 +1,7 @@
 """Gets the questions of one call to those who answer them: its host, or what the operator configured.
 
-A legacy host is asked on the stream of its call, by requests under ids of ours that its session keeps. A modern one gets
-them as the answer to its request, with a sealed state by which its retry finds the call again.
+A legacy host is asked on the stream of its call, by requests under ids of ours that its session keeps. A modern one
+gets them as the answer to its request, with a sealed state by which its retry finds the call again.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class CallDesk:
         result = {"resultType": "input_required", "inputRequests": asked.entries, "requestState": sealed}
         return self._asked.result(result)
 
-    def ended(self, call: Call) -> None:
+    def ended(self) -> None:
         """See `Desk`."""
         session = self._asked.session
         if session is not None:

@@ -242,9 +242,9 @@ class Gateway:
         Args:
             names: The principals that are.
         """
-        for principal in [principal for principal in self.fleets if principal.name not in names]:
-            self.fleets.pop(principal).close()
-            self._stop(lambda key, name=principal.name: key[0].principal == name)
+        for key in [key for key in self.fleets if key[0].name not in names]:
+            self.fleets.pop(key).close()
+            self._stop(lambda owned, name=key[0].name: owned[0].principal == name)
 
     async def stop(self) -> None:
         """Ends everything that hosts wait for, and every upstream."""

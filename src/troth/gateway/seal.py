@@ -21,7 +21,7 @@ from msgspec import Raw
 
 from troth.bridge import BAD_PARAMS, Bad
 from troth.bridge.errors import INTERNAL
-from troth.bridge.exchange_model import Expected
+from troth.bridge.exchange_model import Expected  # noqa: TC001 - the reader of `Sealed` is made from its types
 from troth.gateway.private import read_private, write_private
 
 if TYPE_CHECKING:
