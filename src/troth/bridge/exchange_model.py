@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - the readers of these values are made from their types
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import Raw
 
 from troth.bridge.asks import NOTHING
+from troth.bridge.questions import QuestionKind  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from msgspec import Raw
-
     from troth.bridge.asks import Asks
     from troth.bridge.model import Frame, Id
     from troth.bridge.outgoing import Lost, Outgoing
-    from troth.bridge.questions import Question, QuestionKind
+    from troth.bridge.questions import Question
     from troth.bridge.replies import Check, Reply
 
 ROUNDS: Final = 8

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from troth.bridge import Kind
@@ -17,6 +19,7 @@ from troth.bridge.exchange_model import (
     HostCalled,
     HostCancelled,
     HostRetried,
+    Note,
     OthersAnswered,
     Park,
     Refuse,
@@ -34,7 +37,7 @@ from troth.gateway.model import Answer, Sort
 from troth.gateway.parking import USED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from troth.bridge import Frame, Id, Lost
     from troth.bridge.exchange import Exchange
@@ -44,11 +47,19 @@ if TYPE_CHECKING:
     from troth.gateway.asked import Asked
     from troth.gateway.model import Conversation, Stream
 
+_log = logging.getLogger(__name__)
+
 _SORTS: Final = {Told.PROGRESS: Sort.PROGRESS, Told.LOG: Sort.LOG, Told.COMPLETE: Sort.OTHER}
 
 
 class Desk(Protocol):
-    """Who gets questions of one call to those that answer them. A call without one asks nobody."""
+    """Who gets questions of one call to those that answer them. A call without one asks nobody.
+
+    Attributes:
+        declares: What a modern upstream is told that it may ask; None for none.
+    """
+
+    declares: Mapping[str, object] | None
 
     def ask_host(self, call: Call, questions: Sequence[HostQuestion]) -> None:
         """Sends requests to the legacy host of the call; the answers come by `Call.host_answered`."""
@@ -181,7 +192,10 @@ class Call:
         for command in commands:
             match command:
                 case SendUpstream():
-                    self._id = self._conversation.start(command.outgoing, self)
+                    outgoing = command.outgoing
+                    if self._desk is not None:
+                        outgoing = replace(outgoing, asks=True, declares=self._desk.declares)
+                    self._id = self._conversation.start(outgoing, self)
                 case SendHost():
                     self._stream.send(command.line, _SORTS[command.sort])
                 case CancelUpstream():
@@ -204,10 +218,12 @@ class Call:
         else:
             self._resolve(Answer(command.line or b"", command.code))
 
-    def _question(self, command: AskHost | AskOthers | Unask | Park | Refuse | WakeMe) -> None:
+    def _question(self, command: AskHost | AskOthers | Unask | Park | Refuse | Note | WakeMe) -> None:
         """What only happens where somebody can be asked."""
         desk = self._desk
         match command:
+            case Note():
+                _log.info("%s: %s", self._exchange.call.upstream, "; ".join(command.notes))
             case WakeMe():
                 self._wake(command.name, command.seconds)
             case AskHost() if desk is not None:

@@ -20,9 +20,10 @@ from troth.bridge.write import written
 from troth.gateway.model import Sort
 from troth.gateway.parking import Parked
 from troth.gateway.seal import Sealed, digest
+from troth.register import Era
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from troth.bridge import Id
     from troth.bridge.errors import ErrorValue
@@ -41,12 +42,15 @@ class CallDesk:
         asked: The host's request.
         owner: The upstream that asks.
         keep: Seconds for which a parked call waits for its host.
+        revision: Revision of the upstream.
     """
 
-    def __init__(self, asked: Asked, owner: Member, keep: float) -> None:
+    def __init__(self, asked: Asked, owner: Member, keep: float, revision: str) -> None:
         self._asked = asked
         self._owner = owner
         self._keep = keep
+        declares = owner.declares(revision)
+        self.declares: Mapping[str, object] | None = None if owner.era is Era.LEGACY else declares
         self._sent: dict[str, Id] = {}
         self._parked: Parked[Call] | None = None
 

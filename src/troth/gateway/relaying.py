@@ -277,7 +277,9 @@ def _call(asked: Asked, target: Target) -> Call:
         deadline=owner.settings.ask_timeout,
         resume=resume,
     )
-    return Call(Exchange(called), conversation, asked.stream, CallDesk(asked, owner, called.keep))
+    return Call(
+        Exchange(called), conversation, asked.stream, CallDesk(asked, owner, called.keep, conversation.revision)
+    )
 
 
 def _referred(reference: Mapping[str, Raw]) -> tuple[ListKind, str, str]:
