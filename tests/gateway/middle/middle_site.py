@@ -17,6 +17,8 @@ from troth.testing.script import Script
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
+    from middle_gateway import Legacy, Modern, Served
+
     from troth.testing.model import Answer, Call
 
 OLD = "2025-11-25"
@@ -140,8 +142,9 @@ async def until(holds: Callable[[], Any]) -> Any:
         return found
 
 
-def era_of(revision: str) -> str:
-    return "modern" if revision == MODERN else "legacy"
+def host(served: Served, revision: str, **given: Any) -> Legacy | Modern:
+    """A host that speaks a revision."""
+    return served.modern(**given) if revision == MODERN else served.legacy(revision, **given)
 
 
 TAG = f"{META}subscriptionId"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from middle_gateway import LEGACY, MODERN, PATIENCE, Inbox, Legacy, Modern, Served, server, serving
-from middle_site import EACH, OLD, TAG, site, until
+from middle_site import OLD, TAG, host, site, until
 
 from troth.gateway.limits import Limits
 from troth.gateway.settings import GatewaySettings, UpstreamSettings
@@ -22,25 +22,6 @@ pytestmark = pytest.mark.anyio
 ALL = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
 CHANGED = "notifications/{}/list_changed"
 FAMILIES = ("tools", "prompts", "resources")
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(params=EACH, ids=lambda revision: f"upstream-{revision}")
-def upstream(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
-@pytest.fixture(params=EACH, ids=lambda revision: f"host-{revision}")
-def revision(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
-def host(served: Served, revision: str, **given: Any) -> Legacy | Modern:
-    return served.modern(**given) if revision == MODERN else served.legacy(revision, **given)
 
 
 async def ears(peer: Legacy | Modern, **filters: Any) -> Inbox:
