@@ -11,7 +11,7 @@ from middle_gateway import META, MODERN, PATIENCE
 
 from troth.gateway.settings import Transport, UpstreamSettings
 from troth.testing.http import Shell
-from troth.testing.model import Twist
+from troth.testing.model import Send, Twist
 from troth.testing.script import Script
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from middle_gateway import Legacy, Modern, Served
 
-    from troth.testing.model import Answer, Call
+    from troth.testing.model import Answer, Call, Out
 
 OLD = "2025-11-25"
 
@@ -30,6 +30,7 @@ class Site:
     Attributes:
         heard: Messages that came, in order.
         answers: Method -> what is answered in its place; a value that is None leaves it to the script.
+        results: Method -> the result that goes out in the place of the script's, spelled for no revision.
     """
 
     def __init__(self, revision: str, *twists: Twist, variant: str = "full") -> None:
@@ -38,12 +39,19 @@ class Site:
         self.heard: list[dict[str, Any]] = []
         self.answers: dict[str, Callable[[Script, Call], Answer | None]] = {}
         self.port = 0
-        self._twists = (*twists, Twist(instead=self._instead))
+        self.results: dict[str, Any] = {}
+        self._twists = (*twists, Twist(instead=self._instead, after=self._after))
         self._news = asyncio.Event()
 
     def _instead(self, script: Script, call: Call) -> Answer | None:
         found = self.answers.get(call.method)
         return found(script, call) if found else None
+
+    def _after(self, _script: Script, call: Call | None, outs: list[Out]) -> list[Out]:
+        for out in outs:
+            if call is not None and call.method in self.results and isinstance(out, Send) and "result" in out.message:
+                out.message["result"] = self.results[call.method]
+        return outs
 
     async def start(self) -> None:
         """Begins anew, without sessions and with the lists of its variant."""
