@@ -95,6 +95,7 @@ class Gateway:
             later=asyncio.get_running_loop().call_later,
             died=lambda parked: parked.call.withdraw("its host did not come again"),
         )
+        self._ending: set[asyncio.Task[None]] = set()
 
     def fleet(self, principal: Principal, asks: Asks = NOTHING) -> Fleet:
         """The upstreams of a principal, for hosts that can be asked this. They start when it is first asked for."""
@@ -168,7 +169,7 @@ class Gateway:
             member.settings, member.prefix = settings, self._prefixes[settings.name]
             return member
         if member is not None:
-            self.crew.spawn(member.stop(), f"stop {settings.name}")
+            self._end(member)
         member = self._members[key] = self._open(settings, *key)
         return member
 
@@ -196,8 +197,13 @@ class Gateway:
 
     def _stop(self, gone: Callable[[tuple[Owner, str]], bool]) -> None:
         for key in [key for key in self._members if gone(key)]:
-            member = self._members.pop(key)
-            self.crew.spawn(member.stop(), f"stop {member.name}")
+            self._end(self._members.pop(key))
+
+    def _end(self, member: Member) -> None:
+        """Stops a member in the background; `stop` waits for it, since a process must be gone at the end."""
+        ending = self.crew.spawn(member.stop(), f"stop {member.name}")
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
 
     def _remember(self, member: Member) -> None:
         conversation = member.conversation
@@ -253,7 +259,9 @@ class Gateway:
         async with anyio.create_task_group() as tasks:
             for member in self._members.values():
                 tasks.start_soon(member.stop)
-        self._state.save()
+        if self._ending:
+            await asyncio.wait(self._ending)
+        self._save()
 
 
 def _paths(declared: Mapping[str, frozenset[str]]) -> frozenset[str]:
