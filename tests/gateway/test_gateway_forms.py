@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from troth.gateway.forms import _KEYWORDS as KEYWORDS
 from troth.gateway.forms import FIELDS, LARGEST, Field, check, fields, parse, problem
 
 FORM = {
@@ -171,6 +172,19 @@ def test_what_a_person_types_becomes_a_value(field: Field, text: str, value: obj
     assert (found, type(found)) == (value, type(value))
 
 
+WORDS = [
+    *KEYWORDS,
+    "type",
+    "properties",
+    "required",
+    "enumNames",
+    "oneOf",
+    "anyOf",
+    "title",
+    "items",
+    "$ref",
+    "pattern",
+]
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
     lambda inner: (
@@ -201,7 +215,7 @@ anything = st.recursive(
                     "x",
                 ]
             ),
-            inner | st.sampled_from(["string", "integer", "array", "date", "date-time"]),
+            inner | st.sampled_from(WORDS),
             max_size=4,
         )
     ),
