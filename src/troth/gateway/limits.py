@@ -50,6 +50,11 @@ class Limits:
         upstream_parked: Most of them of one upstream.
         parked_bytes: Most bytes of results that wait for hosts to come again.
         rounds: Most rounds of questions of one call.
+        question: How long people have for an answer. Requests of the SDKs time out after 60 seconds.
+        question_bytes: Largest question that is kept for people.
+        questions: Most questions that wait for people.
+        upstream_questions: Most of them of one upstream.
+        watching: How long one look at the questions counts as somebody who watches.
     """
 
     body: int = 4 * 1024 * 1024
@@ -90,3 +95,8 @@ class Limits:
     upstream_parked: int = 1024
     parked_bytes: int = 64 * 1024 * 1024
     rounds: int = 8
+    question: float = 50.0
+    question_bytes: int = 1024 * 1024
+    questions: int = 1000
+    upstream_questions: int = 100
+    watching: float = 5.0
