@@ -15,7 +15,7 @@ from troth.gateway.settings import Share, UpstreamSettings
 from troth.gateway.upstream import open_upstream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from troth.gateway.crew import Crew
     from troth.gateway.limits import Limits
@@ -198,6 +198,16 @@ class Gateway:
         used = {id(member) for fleet in self.every_fleet() for member in fleet.members}
         self._stop(lambda key: id(self._members[key]) not in used)
         _log.info("configuration reloaded: %d upstreams", len(settings.upstreams))
+
+    def retain(self, names: Collection[str]) -> None:
+        """Ends the upstreams of principals that are no longer known.
+
+        Args:
+            names: The principals that are.
+        """
+        for principal in [principal for principal in self.fleets if principal.name not in names]:
+            self.fleets.pop(principal).close()
+            self._stop(lambda key, name=principal.name: key[0].principal == name)
 
     async def stop(self) -> None:
         """Ends everything that hosts wait for, and every upstream."""

@@ -14,6 +14,7 @@ from troth.gateway.audience import SUBSCRIPTION, Audience
 from troth.gateway.member import FAMILIES
 from troth.gateway.model import Sort, UnavailableError
 from troth.gateway.relaying import RELAYED, unknown
+from troth.gateway.upstream.waiting import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,7 +133,8 @@ async def _watch(asked: Asked, audience: Audience, uri: str) -> Answer | None:
                 error.error, asked.frame.method, owner.conversation.revision, asked.host.revision, uri
             )
             return asked.refuse(made)
-        code = BAD_PARAMS if error.lost.cause is Cause.REFUSED else errors.INTERNAL
+        unwatchable = error.lost.cause is Cause.REFUSED and not isinstance(error.lost, Refused)
+        code = BAD_PARAMS if unwatchable else errors.INTERNAL
         return asked.error(code, f"nobody tells of updates of {printable(uri)}: {error}")
     return None
 

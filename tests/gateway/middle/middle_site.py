@@ -11,13 +11,15 @@ from middle_gateway import META, MODERN, PATIENCE
 
 from troth.gateway.settings import Transport, UpstreamSettings
 from troth.testing.http import Shell
-from troth.testing.model import Twist
+from troth.testing.model import Send, Twist
 from troth.testing.script import Script
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from troth.testing.model import Answer, Call
+    from middle_gateway import Legacy, Modern, Served
+
+    from troth.testing.model import Answer, Call, Out
 
 OLD = "2025-11-25"
 
@@ -28,6 +30,7 @@ class Site:
     Attributes:
         heard: Messages that came, in order.
         answers: Method -> what is answered in its place; a value that is None leaves it to the script.
+        results: Method -> the result that goes out in the place of the script's, spelled for no revision.
     """
 
     def __init__(self, revision: str, *twists: Twist, variant: str = "full") -> None:
@@ -36,12 +39,19 @@ class Site:
         self.heard: list[dict[str, Any]] = []
         self.answers: dict[str, Callable[[Script, Call], Answer | None]] = {}
         self.port = 0
-        self._twists = (*twists, Twist(instead=self._instead))
+        self.results: dict[str, Any] = {}
+        self._twists = (*twists, Twist(instead=self._instead, after=self._after))
         self._news = asyncio.Event()
 
     def _instead(self, script: Script, call: Call) -> Answer | None:
         found = self.answers.get(call.method)
         return found(script, call) if found else None
+
+    def _after(self, _script: Script, call: Call | None, outs: list[Out]) -> list[Out]:
+        for out in outs:
+            if call is not None and call.method in self.results and isinstance(out, Send) and "result" in out.message:
+                out.message["result"] = self.results[call.method]
+        return outs
 
     async def start(self) -> None:
         """Begins anew, without sessions and with the lists of its variant."""
@@ -140,8 +150,9 @@ async def until(holds: Callable[[], Any]) -> Any:
         return found
 
 
-def era_of(revision: str) -> str:
-    return "modern" if revision == MODERN else "legacy"
+def host(served: Served, revision: str, **given: Any) -> Legacy | Modern:
+    """A host that speaks a revision."""
+    return served.modern(**given) if revision == MODERN else served.legacy(revision, **given)
 
 
 TAG = f"{META}subscriptionId"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from middle_gateway import LEGACY, MODERN, PATIENCE, Inbox, Legacy, Modern, Served, server, serving
-from middle_site import EACH, OLD, TAG, site, until
+from middle_site import OLD, TAG, host, site, until
 
 from troth.gateway.limits import Limits
 from troth.gateway.settings import GatewaySettings, UpstreamSettings
@@ -22,25 +22,6 @@ pytestmark = pytest.mark.anyio
 ALL = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
 CHANGED = "notifications/{}/list_changed"
 FAMILIES = ("tools", "prompts", "resources")
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(params=EACH, ids=lambda revision: f"upstream-{revision}")
-def upstream(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
-@pytest.fixture(params=EACH, ids=lambda revision: f"host-{revision}")
-def revision(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
-def host(served: Served, revision: str, **given: Any) -> Legacy | Modern:
-    return served.modern(**given) if revision == MODERN else served.legacy(revision, **given)
 
 
 async def ears(peer: Legacy | Modern, **filters: Any) -> Inbox:
@@ -59,61 +40,70 @@ async def names(peer: Legacy | Modern, family: str = "tools") -> list[str]:
 
 @pytest.mark.behaviour("CAP-15-C1", "CAP-18-S1", "CAP-20-S2")
 async def test_a_change_of_each_list_reaches_the_host_after_it_can_be_listed(upstream: str, revision: str) -> None:
-    async with site(upstream) as one, serving(one.settings("one", prefix="one")) as served:
-        async with host(served, revision) as peer:
-            await served.ready()
-            inbox = await ears(peer)
-            for family in FAMILIES:
-                before = await names(peer, family)
-                mark = len(inbox.all)
-                one.add(family)
-                told = await inbox.method(CHANGED.format(family), mark)
-                assert (TAG in told.get("params", {}).get("_meta", {})) is (revision == MODERN)
-                now = await names(peer, family)
-                assert now[: len(before)] == before
-                assert len(now) == len(before) + 1
-            assert sorted(set(inbox.methods())) == sorted(
-                [*map(CHANGED.format, FAMILIES), *(["notifications/subscriptions/acknowledged"] * (revision == MODERN))]
-            )
+    async with (
+        site(upstream) as one,
+        serving(one.settings("one", prefix="one")) as served,
+        host(served, revision) as peer,
+    ):
+        await served.ready()
+        inbox = await ears(peer)
+        for family in FAMILIES:
+            before = await names(peer, family)
+            mark = len(inbox.all)
+            one.add(family)
+            told = await inbox.method(CHANGED.format(family), mark)
+            assert (TAG in told.get("params", {}).get("_meta", {})) is (revision == MODERN)
+            now = await names(peer, family)
+            assert now[: len(before)] == before
+            assert len(now) == len(before) + 1
+        assert sorted(set(inbox.methods())) == sorted(
+            [*map(CHANGED.format, FAMILIES), *(["notifications/subscriptions/acknowledged"] * (revision == MODERN))]
+        )
 
 
 @pytest.mark.behaviour("CAP-15-C1")
 async def test_many_changes_at_once_are_told_once(upstream: str, revision: str) -> None:
     limits = Limits(coalesce=0.3, back_off=0.05, stop=1.0)
-    async with site(upstream) as one, serving(one.settings("one"), limits=limits) as served:
-        async with host(served, revision) as peer:
-            await served.ready()
-            inbox = await ears(peer)
-            for _ in range(5):
-                one.add("tools")
-            await inbox.method(CHANGED.format("tools"))
-            assert len([name for name in await names(peer) if name.startswith("added")]) == 5
-            one.add("prompts")
-            await inbox.method(CHANGED.format("prompts"))
-            assert inbox.methods().count(CHANGED.format("tools")) == 1
+    async with (
+        site(upstream) as one,
+        serving(one.settings("one"), limits=limits) as served,
+        host(served, revision) as peer,
+    ):
+        await served.ready()
+        inbox = await ears(peer)
+        for _ in range(5):
+            one.add("tools")
+        await inbox.method(CHANGED.format("tools"))
+        assert len([name for name in await names(peer) if name.startswith("added")]) == 5
+        one.add("prompts")
+        await inbox.method(CHANGED.format("prompts"))
+        assert inbox.methods().count(CHANGED.format("tools")) == 1
 
 
 @pytest.mark.behaviour("CAP-15-C1")
 async def test_what_a_host_cannot_see_changes_nothing_for_it(upstream: str, revision: str) -> None:
-    async with site(upstream) as one, serving(one.settings("one", deny=("added_1", "touch"))) as served:
-        async with host(served, revision) as peer:
-            await served.ready()
-            inbox = await ears(peer)
-            one.add("tools")
-            await one.hears("tools/list", one.count("tools/list") + 1)
-            await served.ready()
+    async with (
+        site(upstream) as one,
+        serving(one.settings("one", deny=("added_1", "touch"))) as served,
+        host(served, revision) as peer,
+    ):
+        await served.ready()
+        inbox = await ears(peer)
+        one.add("tools")
+        await one.hears("tools/list", one.count("tools/list") + 1)
+        await served.ready()
 
-            def describe(script: Any) -> None:
-                next(tool for tool in script.catalogue.tools if tool["name"] == "touch")["description"] = "Other."
-                script.announce("tools")
+        def describe(script: Any) -> None:
+            next(tool for tool in script.catalogue.tools if tool["name"] == "touch")["description"] = "Other."
+            script.announce("tools")
 
-            one.do(describe)
-            one.add("resources")
-            await inbox.method(CHANGED.format("resources"))
-            assert CHANGED.format("tools") not in inbox.methods()
-            one.add("tools")
-            await inbox.method(CHANGED.format("tools"))
-            assert "added_3" in await names(peer)
+        one.do(describe)
+        one.add("resources")
+        await inbox.method(CHANGED.format("resources"))
+        assert CHANGED.format("tools") not in inbox.methods()
+        one.add("tools")
+        await inbox.method(CHANGED.format("tools"))
+        assert "added_3" in await names(peer)
 
 
 @pytest.mark.behaviour("CAP-15-S2")
@@ -263,41 +253,43 @@ async def test_a_reload_that_adds_filters_or_removes_an_upstream_is_told_without
 async def test_an_upstream_that_is_killed_and_comes_back_with_other_lists_is_a_change(
     upstream: str, revision: str
 ) -> None:
-    async with serving(server("one", "--revision", upstream, prefix="one")) as served:
-        async with host(served, revision) as peer:
-            await served.ready()
-            start = await names(peer)
-            inbox = await ears(peer)
-            await peer.call("one_add_tool")
-            await inbox.method(CHANGED.format("tools"))
-            assert len(await names(peer)) == len(start) + 1
-            mark = len(inbox.all)
-            pid = next(served.gateway.every_fleet()).members[0].upstream.conversation.link.pid
-            os.kill(pid, signal.SIGKILL)
-            await inbox.method(CHANGED.format("tools"), mark)
-            # The new process never had the tool that the old one added.
-            assert await names(peer) == start
-            assert (await peer.call("one_read_note")).result["content"]
+    async with serving(server("one", "--revision", upstream, prefix="one")) as served, host(served, revision) as peer:
+        await served.ready()
+        start = await names(peer)
+        inbox = await ears(peer)
+        await peer.call("one_add_tool")
+        await inbox.method(CHANGED.format("tools"))
+        assert len(await names(peer)) == len(start) + 1
+        mark = len(inbox.all)
+        pid = next(served.gateway.every_fleet()).members[0].upstream.conversation.link.pid
+        os.kill(pid, signal.SIGKILL)
+        await inbox.method(CHANGED.format("tools"), mark)
+        # The new process never had the tool that the old one added.
+        assert await names(peer) == start
+        assert (await peer.call("one_read_note")).result["content"]
 
 
 @pytest.mark.behaviour("CAP-15-C3")
 async def test_an_http_upstream_that_restarts_and_forgot_its_session_is_used_on_and_its_change_told(
     upstream: str, revision: str
 ) -> None:
-    async with site(upstream) as one, serving(one.settings("one", prefix="one")) as served:
-        async with host(served, revision) as peer:
-            await served.ready()
-            start = await names(peer)
-            inbox = await ears(peer)
-            one.add("tools")
-            await inbox.method(CHANGED.format("tools"))
-            mark = len(inbox.all)
-            await one.stop()
-            await one.start()
-            await peer.call("one_read_note")
-            await inbox.method(CHANGED.format("tools"), mark)
-            assert await names(peer) == start
-            assert (await peer.call("one_read_note")).result["content"]
+    async with (
+        site(upstream) as one,
+        serving(one.settings("one", prefix="one")) as served,
+        host(served, revision) as peer,
+    ):
+        await served.ready()
+        start = await names(peer)
+        inbox = await ears(peer)
+        one.add("tools")
+        await inbox.method(CHANGED.format("tools"))
+        mark = len(inbox.all)
+        await one.stop()
+        await one.start()
+        await peer.call("one_read_note")
+        await inbox.method(CHANGED.format("tools"), mark)
+        assert await names(peer) == start
+        assert (await peer.call("one_read_note")).result["content"]
 
 
 @pytest.mark.behaviour("CAP-15-C3")
@@ -312,24 +304,30 @@ async def test_an_upstream_that_announces_nothing_is_looked_at_again(upstream: s
 
     limits = Limits(coalesce=0.01, back_off=0.05, stop=1.0, poll_least=0.05, poll_most=0.05)
     poll = {"poll": 0.05} if how == "poll" else {}
-    async with site(upstream, Twist(declare=silent)) as one:
-        async with serving(one.settings("one", **poll), limits=limits) as served, host(served, revision) as peer:
-            await served.ready()
-            await names(peer)
-            inbox = await ears(peer)
-            (name,) = one.add("tools", announce=False)
-            await inbox.method(CHANGED.format("tools"))
-            assert name in await names(peer)
+    async with (
+        site(upstream, Twist(declare=silent)) as one,
+        serving(one.settings("one", **poll), limits=limits) as served,
+        host(served, revision) as peer,
+    ):
+        await served.ready()
+        await names(peer)
+        inbox = await ears(peer)
+        (name,) = one.add("tools", announce=False)
+        await inbox.method(CHANGED.format("tools"))
+        assert name in await names(peer)
 
 
 async def test_no_upstream_is_asked_for_a_list_that_it_did_not_declare(upstream: str) -> None:
-    async with site(upstream, variant="tools-only") as one, serving(one.settings("one")) as served:
-        async with served.legacy() as peer:
-            await served.ready()
-            assert await names(peer) == ["read_note"]
-            assert not {"prompts/list", "resources/list", "resources/templates/list"} & {
-                message.get("method") for message in one.heard
-            }
+    async with (
+        site(upstream, variant="tools-only") as one,
+        serving(one.settings("one")) as served,
+        served.legacy() as peer,
+    ):
+        await served.ready()
+        assert await names(peer) == ["read_note"]
+        assert not {"prompts/list", "resources/list", "resources/templates/list"} & {
+            message.get("method") for message in one.heard
+        }
 
 
 async def test_an_upstream_whose_answers_announce_a_change_is_not_asked_without_end() -> None:
@@ -359,22 +357,21 @@ async def test_names_of_an_upstream_that_is_up_again_do_not_vanish_because_it_fa
     revision: str,
 ) -> None:
     limits = Limits(coalesce=0.01, back_off=0.05, back_off_most=0.1, stop=1.0, grace=0.4)
-    async with site(OLD) as one, serving(one.settings("one"), limits=limits) as served:
-        async with host(served, revision) as peer:
-            await served.ready()
-            start = await names(peer)
-            member = next(served.gateway.every_fleet()).members[0]
-            await one.stop()
-            await peer.call("read_note")
-            await until(lambda: member._grace is not None)
-            first = member._grace
-            member.down(member.upstream)
-            assert member._grace is first
-            await one.start()
-            await served.ready()
-            assert member._grace is None
-            assert first.cancelled()
-            assert await names(peer) == start
+    async with site(OLD) as one, serving(one.settings("one"), limits=limits) as served, host(served, revision) as peer:
+        await served.ready()
+        start = await names(peer)
+        member = next(served.gateway.every_fleet()).members[0]
+        await one.stop()
+        await peer.call("read_note")
+        await until(lambda: member._grace is not None)
+        first = member._grace
+        member.down(member.upstream)
+        assert member._grace is first
+        await one.start()
+        await served.ready()
+        assert member._grace is None
+        assert first.cancelled()
+        assert await names(peer) == start
 
 
 async def test_names_of_an_upstream_that_stays_away_leave_the_lists_and_calls_of_them_say_why(revision: str) -> None:
