@@ -73,6 +73,8 @@ class Host:
         transport: ``http``, ``sse`` or ``stdio``.
         session: Its session (legacy); None for modern requests.
         level: Log level of this request (modern); None if it asked for none.
+        gated: Whether what needs capabilities that it did not declare is hidden from it. False only for a legacy host
+            that sent no capabilities object, where the operator lets those pass.
     """
 
     principal: Principal
@@ -84,6 +86,7 @@ class Host:
     profile: HostProfile | None = None
     session: Session | None = None
     level: str | None = None
+    gated: bool = True
 
 
 class Session(Protocol):

@@ -11,6 +11,7 @@ from troth.gating.decide import (
     as_client,
     decide,
     missing,
+    unmet,
 )
 from troth.gating.marks import marked, requires
 from troth.gating.matrix import HostAt, Matrix, MatrixRow, matrix
@@ -94,6 +95,7 @@ __all__ = [
     "requires",
     "settings_from_environment",
     "stated",
+    "unmet",
     "visible",
     "with_need",
 ]
