@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final, cast
 import anyio
 
 from troth.bridge import Cause, Lost, fresh, peek, relay
-from troth.bridge.catalogue import Catalogue, Source
+from troth.bridge.catalogue import Asker, Catalogue, Source
 from troth.bridge.exchange import LEVELS
 from troth.bridge.promise import Connection, UpstreamView, promise
 from troth.gateway.audience import Watched
+from troth.gateway.hiding import asker
 from troth.gateway.member import FAMILIES, LISTS
 from troth.gateway.model import Sort, Status, UnavailableError
 from troth.gateway.settings import Transport
@@ -40,7 +41,11 @@ _log = logging.getLogger(__name__)
 SUBSCRIBES: Final = "resources.subscribe"
 
 RECENT: Final = 8
-"""Lists that were served lately and are remembered, of each family and revision."""
+"""Lists that were served lately and are remembered, of each family and class of hosts."""
+
+CLASSES: Final = 256
+"""Families and classes of modern hosts that are remembered. Classes differ by revision and declared capabilities, and
+one principal has few; one that makes up capabilities loses the memory of its own hosts only."""
 
 
 @dataclass(slots=True)
@@ -94,7 +99,7 @@ class Fleet:
         self._crew = crew
         self._alone = alone
         self._loop = asyncio.get_running_loop()
-        self._served: dict[tuple[str, str], list[Served]] = {}
+        self._served: dict[tuple[str, Asker], list[Served]] = {}
         self._promised: dict[tuple[str, bool, bool, str], Built] = {}
         self._telling: asyncio.TimerHandle | None = None
         self._levels: dict[object, str] = {}
@@ -199,8 +204,8 @@ class Fleet:
         all_there = len(there) == len(self.members)
         self.catalogue = self.known if all_there else Catalogue.build([_source(member) for member in there], self.known)
         now = self._loop.time()
-        for (family, revision), served in self._served.items():
-            digest = self._digest(family, revision)
+        for (family, who), served in self._served.items():
+            digest = self._digest(family, who)
             for old in served:
                 old.moved = None if old.digest == digest else old.moved or now
 
@@ -214,14 +219,18 @@ class Fleet:
     def _announce(self, audience: Audience) -> None:
         for family in FAMILIES:
             if family in audience.families:
-                digest = self._digest(family, audience.host.revision)
+                digest = self._digest(family, asker(audience.host))
                 if audience.served.get(family) != digest:
                     audience.served[family] = digest
                     audience.changed(family)
 
-    def _digest(self, family: str, revision: str) -> bytes:
-        """A digest of the lists of a family as hosts of a revision see them."""
-        return b"".join(self.catalogue.digest(kind, revision) for kind, how in LISTS.items() if how.family == family)
+    def _digest(self, family: str, who: Asker) -> bytes:
+        """A digest of the lists of a family as such hosts see them."""
+        return b"".join(
+            self.catalogue.digest(kind, who.revision, self.catalogue.hidden(kind, who))
+            for kind, how in LISTS.items()
+            if how.family == family
+        )
 
     def join(self, audience: Audience) -> None:
         """Takes an audience, which is told nothing before `open`."""
@@ -237,27 +246,31 @@ class Fleet:
             return
         audience.open()
         for family in audience.families:
-            digest = self._digest(family, audience.host.revision)
-            if audience.tag is not None and self._missed(family, audience.host.revision):
+            who = asker(audience.host)
+            digest = self._digest(family, who)
+            if audience.tag is not None and self._missed(family, who):
                 audience.served[family] = b""
             audience.served.setdefault(family, digest)
         self._announce(audience)
 
     def serves(self, family: str, host: Host) -> None:
         """Notes that a host is handed the lists of a family as they are now."""
-        digest = self._digest(family, host.revision)
+        who = asker(host)
+        digest = self._digest(family, who)
         session = cast("HostSession | None", host.session)
         if session is not None:
             session.audience.served[family] = digest
             return
-        key = (family, host.revision)
-        others = [old for old in self._served.get(key, ()) if old.digest != digest]
+        key = (family, who)
+        others = [old for old in self._served.pop(key, ()) if old.digest != digest]
+        if len(self._served) >= CLASSES:
+            del self._served[next(iter(self._served))]
         self._served[key] = [*others[1 - RECENT :], Served(digest)]
 
-    def _missed(self, family: str, revision: str) -> bool:
+    def _missed(self, family: str, who: Asker) -> bool:
         """Whether modern hosts may hold lists of a family that lately became older than what is there now."""
         oldest = self._loop.time() - self._limits.lately
-        return any(old.moved is not None and old.moved > oldest for old in self._served.get((family, revision), ()))
+        return any(old.moved is not None and old.moved > oldest for old in self._served.get((family, who), ()))
 
     # Promises
 
@@ -392,6 +405,7 @@ def _source(member: Member) -> Source:
         deny=settings.deny,
         rename=settings.rename,
         describe=settings.describe,
+        requires=settings.requires,
         mirrors=settings.transport is not Transport.STDIO and member.era is Era.MODERN,
         hints=dict(member.hints),
         tools=member.lists.get("tools"),

@@ -100,6 +100,7 @@ class MiddleFront:
             name=f"{name} {version}".strip(),
             transport=transport,
             profile=_profile(principal, name, version),
+            gated="capabilities" in peeked or not self._gateway.settings.allow_when_not_declared,
         )
         fleet = self._gateway.session_fleet(principal, host.asks)
         if isinstance(fleet, str):

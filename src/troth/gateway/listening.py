@@ -11,6 +11,7 @@ from troth.bridge import BAD_PARAMS, Bad, Cause, errors, fresh, members, peek
 from troth.bridge.exchange import LEVELS
 from troth.gateway.asked import printable
 from troth.gateway.audience import SUBSCRIPTION, Audience
+from troth.gateway.hiding import refusal
 from troth.gateway.member import FAMILIES
 from troth.gateway.model import Sort, UnavailableError
 from troth.gateway.relaying import RELAYED, unknown
@@ -125,6 +126,8 @@ async def _watch(asked: Asked, audience: Audience, uri: str) -> Answer | None:
     owner = asked.fleet.member(entry.source) if entry is not None else None
     if entry is None or owner is None:
         return unknown(asked, RELAYED["resources/read"], uri)
+    if (refused := refusal(asked, entry, uri)) is not None:
+        return refused
     try:
         await asked.fleet.subscribe(audience, uri, owner, entry.own)
     except UnavailableError as error:

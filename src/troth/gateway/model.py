@@ -77,6 +77,8 @@ class Host:
         session: Its session (legacy); None for modern requests.
         level: Log level of this request (modern); None if it asked for none.
         asks: What it can be asked.
+        gated: Whether what needs capabilities that it did not declare is hidden from it. False only for a legacy host
+            that sent no capabilities object, where the operator lets those pass.
     """
 
     principal: Principal
@@ -89,6 +91,7 @@ class Host:
     session: Session | None = None
     level: str | None = None
     asks: Asks = NOTHING
+    gated: bool = True
 
 
 class Session(Protocol):

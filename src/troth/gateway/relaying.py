@@ -17,6 +17,7 @@ from troth.bridge.headers import mirrored
 from troth.gateway.asked import printable
 from troth.gateway.calls import Call
 from troth.gateway.desk import CallDesk
+from troth.gateway.hiding import refusal
 from troth.gateway.model import Status, UnavailableError
 from troth.gateway.parking import Parked
 from troth.gateway.seal import Sealed, digest
@@ -91,6 +92,8 @@ async def relayed(asked: Asked) -> Answer:
     entry = await asked.route(how.kind, shown)
     if entry is None:
         return unknown(asked, how, shown)
+    if (refused := refusal(asked, entry, shown)) is not None:
+        return refused
     return await _relay(asked, entry, {how.member: entry.own}, name=entry.own)
 
 
@@ -147,6 +150,8 @@ async def complete(asked: Asked) -> Answer:
         entry = await asked.route("resources", shown)
     if entry is None:
         return asked.error(BAD_PARAMS, f"params: ref: nothing here is called {printable(shown)}")
+    if (refused := refusal(asked, entry, shown)) is not None:
+        return refused
     owner = asked.fleet.member(entry.source)
     conversation = owner.conversation if owner is not None else None
     if (

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
+class Listed(NamedTuple):
+    """A primitive, and what it needs."""
+
+    primitive: Primitive
+    need: Need | None
+
+
 class Hidden(NamedTuple, Generic[_T]):
     """What a client does not see."""
 
