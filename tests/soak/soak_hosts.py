@@ -113,6 +113,9 @@ class Host:
         self._streams = 0
         self._number = 0
         self.changes: Counter[str] = Counter()
+        self.view: set[str] = set()
+        """The tools that it was last served, and when."""
+        self.viewed = 0.0
 
     # What a kind of host does in its own way
 
@@ -270,6 +273,7 @@ async def look(host: Host) -> None:
 
 async def names(host: Host) -> None:
     listed = {tool["name"] for tool in (await host.request("tools/list"))["tools"]}
+    host.view, host.viewed = listed, time.monotonic()
     host.ledger.counts["lists"] += 1
     for prefix in host.plan.steady:
         if name(prefix, "test_structured_content") not in listed:
