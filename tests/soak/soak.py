@@ -57,8 +57,9 @@ if TYPE_CHECKING:
 STEADY, SHAKY = ("old", "new"), ("frail", "web")
 OVER_STDIO = 4
 """Hosts over stdio: each starts a gateway with servers of its own."""
-BACK = 40.0
-"""Seconds within which a killed server must answer again."""
+BACK = 100.0
+"""Seconds within which a killed server must answer again. One that dies again and again is started less and less often:
+`Limits.back_off_most` is 60, to which chance adds a quarter, and then it must start."""
 CALM = 20.0
 """Seconds within which a gateway without hosts must have let go of everything."""
 SERVER = str(conformance.SERVERS / "every_dual.py")
