@@ -11,6 +11,7 @@ At the end the figures of the gateway are compared with those from before: nothi
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import random
@@ -384,7 +385,7 @@ class Soak:
             self.ledger.counts["junk frames"] += 1
             try:
                 with anyio.move_on_after(10):
-                    async with client.post(self.url, data=body, headers=headers) as response:
+                    async with client.post(self.url, data=io.BytesIO(body), headers=headers) as response:
                         if response.status >= 500:
                             self.ledger.broke(f"HTTP {response.status} to {body[:80]!r}")
             except aiohttp.ClientError as error:
