@@ -11,6 +11,7 @@ At the end the figures of the gateway are compared with those from before: nothi
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import random
@@ -57,8 +58,9 @@ if TYPE_CHECKING:
 STEADY, SHAKY = ("old", "new"), ("frail", "web")
 OVER_STDIO = 4
 """Hosts over stdio: each starts a gateway with servers of its own."""
-BACK = 40.0
-"""Seconds within which a killed server must answer again."""
+BACK = 100.0
+"""Seconds within which a killed server must answer again. One that dies again and again is started less and less often:
+`Limits.back_off_most` is 60, to which chance adds a quarter, and then it must start."""
 CALM = 20.0
 """Seconds within which a gateway without hosts must have let go of everything."""
 SERVER = str(conformance.SERVERS / "every_dual.py")
@@ -383,7 +385,7 @@ class Soak:
             self.ledger.counts["junk frames"] += 1
             try:
                 with anyio.move_on_after(10):
-                    async with client.post(self.url, data=body, headers=headers) as response:
+                    async with client.post(self.url, data=io.BytesIO(body), headers=headers) as response:
                         if response.status >= 500:
                             self.ledger.broke(f"HTTP {response.status} to {body[:80]!r}")
             except aiohttp.ClientError as error:
