@@ -316,6 +316,18 @@ class Refuse(msgspec.Struct, frozen=True):
     code: int
 
 
+class Note(msgspec.Struct, frozen=True):
+    """Say in the log what was left out of a host's answer.
+
+    Attributes:
+        key: Of the question.
+        notes: One sentence each, without a word of the host's.
+    """
+
+    key: str
+    notes: tuple[str, ...]
+
+
 class WakeMe(msgspec.Struct, frozen=True):
     """Give a `Due` of this name after so many seconds, in the place of an earlier one of the name.
 
@@ -352,6 +364,7 @@ Command = (
     | Unask
     | Park
     | Refuse
+    | Note
     | WakeMe
     | Finish
 )

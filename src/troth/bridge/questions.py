@@ -67,6 +67,14 @@ _BASE: Final[Mapping[QuestionKind, str]] = {
 }
 
 
+_METHODS: Final[Mapping[QuestionKind, str]] = {
+    QuestionKind.ROOTS: ROOTS,
+    QuestionKind.SAMPLING: SAMPLING,
+    QuestionKind.FORM: ELICITATION,
+    QuestionKind.URL: ELICITATION,
+}
+
+
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """One question of an upstream.
 
@@ -195,6 +203,20 @@ def read_addresses(raw: Raw, revision: str) -> tuple[Question, ...] | Bad:
             return Bad(BAD_PARAMS, "elicitations: visits to http(s) addresses belong here")
         found.append(question)
     return tuple(found)
+
+
+def remembered(key: str, kind: QuestionKind, revision: str, fields: Mapping[str, Field]) -> Question:
+    """As much of a question as reading its answer needs.
+
+    Args:
+        key: Its key.
+        kind: What it is about.
+        revision: Revision of the upstream.
+        fields: Its fields, as far as they are remembered.
+    """
+    return Question(
+        key=key, kind=kind, method=_METHODS[kind], params={}, revision=revision, needs=asks.ROWS, fields=fields
+    )
 
 
 def refused(method: str, revision: str) -> ErrorValue:

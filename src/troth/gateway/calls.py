@@ -112,3 +112,6 @@ class Call:
                         self._conversation.cancel(self._id, command.reason)
                 case AnswerUpstream():
                     self._conversation.answer(command.line)
+                case _:
+                    # The rest is about questions, and no call says that its host can be asked.
+                    pass
