@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - a round is read back from what was sealed
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import Raw
 
 from troth.bridge.asks import NOTHING
+from troth.bridge.questions import QuestionKind  # noqa: TC001
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from msgspec import Raw
-
     from troth.bridge.asks import Asks
     from troth.bridge.model import Frame, Id
     from troth.bridge.outgoing import Lost, Outgoing
-    from troth.bridge.questions import Question, QuestionKind
+    from troth.bridge.questions import Question
     from troth.bridge.replies import Check, Reply
 
 ROUNDS: Final = 8
@@ -58,6 +57,8 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
 class Round(msgspec.Struct, frozen=True, kw_only=True):
     """Questions to a modern host: what its ``input_required`` says, and what its ``requestState`` must remember.
 
+    JSON holds a round, and ``msgspec`` reads it back. Nothing needs the entries again, so they need not be kept.
+
     Attributes:
         entries: ``inputRequests``, by key.
         number: Number of the round, from 1.
@@ -70,7 +71,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
     entries: Mapping[str, object]
     number: int
     state: str | None = None
-    answers: Mapping[str, object] = {}
+    answers: Mapping[str, Raw] = {}
     expected: Mapping[str, Expected] = {}
     reissue: bool = False
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, cast
 
+from msgspec import Raw
+
 from troth.bridge import questions, replies
 from troth.bridge.asks import NOTHING
 from troth.bridge.exchange_model import (
@@ -26,6 +28,7 @@ from troth.bridge.exchange_model import (
 )
 from troth.bridge.model import Bad
 from troth.bridge.questions import ELIGIBLE, Question, QuestionKind
+from troth.bridge.write import written
 from troth.register import Era
 
 if TYPE_CHECKING:
@@ -125,7 +128,7 @@ def next_round(talk: Talk) -> Round:
         entries=dict(talk.entries),
         number=talk.round,
         state=talk.state,
-        answers=dict(talk.answers),
+        answers={key: Raw(written(answer)) for key, answer in talk.answers.items()},
         expected={key: expected_of(talk.open[key]) for key in talk.entries},
     )
 
