@@ -621,6 +621,13 @@ def test_a_state_without_questions_goes_back_at_once(host: Era) -> None:
     assert "8 rounds" in finished(end)["message"]
 
 
+def test_answers_go_back_without_a_state_where_there_was_none() -> None:
+    exchange = opened(L, M)
+    exchange.handle(requires({"a": ROOTS}, None))
+    _, again = exchange.handle(replied("a", FOLDERS))
+    assert sent(again) == {"name": "t", "arguments": {"a": 1}, "inputResponses": {"a": FOLDERS}}
+
+
 @pytest.mark.parametrize("host", [L, M])
 @pytest.mark.parametrize(
     ("event", "changes"),
@@ -785,8 +792,8 @@ def test_for_all_others_a_required_visit_is_a_plain_error(host: Era, event: Any,
 
 
 def test_a_required_visit_that_the_hosts_revision_cannot_say_is_a_plain_error() -> None:
-    (end,) = opened(FORMS_ONLY, L, asks=frozenset({rows.URL})).handle(required({**URL[1], "mode": "url"}))
-    assert finished(end)["code"] == -32603
+    (end,) = opened(FORMS_ONLY, L, asks=frozenset({rows.URL})).handle(required(URL[1]))
+    assert finished(end) == {"code": -32603, "message": "Go there first"}
 
 
 # The table

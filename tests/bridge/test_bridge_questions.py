@@ -248,6 +248,7 @@ def test_members_of_an_elicitation_follow_the_hosts_revision() -> None:
     plain = asked("elicitation/create", {name: URL_PARAMS[name] for name in ("mode", "message", "url")}, MODERN)
     assert shown(plain, OLD, "made")["elicitationId"] == "made"
     assert isinstance(for_host(form, OLDEST, "files"), Bad)
+    assert isinstance(for_host(visit, FORMS_ONLY, "files"), Bad)
 
 
 FIELDS: list[tuple[Any, Any]] = [

@@ -65,12 +65,11 @@ def settle(exchange: Exchange, key: str, reply: Reply) -> tuple[Command, ...]:
 
 
 def expire(exchange: Exchange, keys: tuple[str, ...]) -> tuple[Command, ...]:
-    """Nobody answered these in time."""
+    """Nobody answered these open questions in time."""
     talk = talk_of(exchange)
     commands: list[Command] = []
     for key in keys:
-        if (question := talk.open.get(key)) is not None:
-            commands += settle(exchange, key, replies.expired(question))
+        commands += settle(exchange, key, replies.expired(talk.open[key]))
     return tuple(commands)
 
 

@@ -244,7 +244,7 @@ def for_host(question: Question, revision: str, upstream: str, elicitation: str 
         The params; or why they cannot be said in that revision.
     """
     known = PARAMS.get((question.method, revision))
-    if known is None:
+    if known is None or (question.kind is QuestionKind.URL and "url" not in known):
         return Bad(BAD_PARAMS, f"{question.method}: the host's revision has no such question")
     lacks = (_KNOWN[question.method] - known) | _NEVER | {"_meta"}
     params: dict[str, object] = {name: raw for name, raw in question.params.items() if name not in lacks}
