@@ -253,22 +253,34 @@ def for_host(question: Question, revision: str, upstream: str, elicitation: str 
         params["_meta"] = meta
     if question.kind in ELICITED:
         params["message"] = named(upstream, text(question.params["message"]) or "")
-    match question.kind:
-        case QuestionKind.FORM:
-            schema = limited(question.params["requestedSchema"], question.fields, revision)
-            if isinstance(schema, Bad):
-                return schema
-            params["requestedSchema"] = schema
-        case QuestionKind.URL:
-            if "elicitationId" in known:
-                params["elicitationId"] = question.elicitation or elicitation
-        case QuestionKind.SAMPLING:
-            params["messages"] = messages_for(question.params["messages"], revision)
-            if "tools" in params:
-                params["tools"] = tools_for(question.params["tools"], revision)
-        case QuestionKind.ROOTS:
-            pass
+    change = _CHANGES.get(question.kind)
+    bad = None if change is None else change(question, params, revision)
+    if bad is not None:
+        return bad
+    if "elicitationId" in known and question.kind is QuestionKind.URL:
+        params["elicitationId"] = question.elicitation or elicitation
     return params
+
+
+def _limit_form(question: Question, params: dict[str, object], revision: str) -> Bad | None:
+    schema = limited(question.params["requestedSchema"], question.fields, revision)
+    if isinstance(schema, Bad):
+        return schema
+    params["requestedSchema"] = schema
+    return None
+
+
+def _spell_messages(question: Question, params: dict[str, object], revision: str) -> None:
+    params["messages"] = messages_for(question.params["messages"], revision)
+    if "tools" in params:
+        params["tools"] = tools_for(question.params["tools"], revision)
+
+
+_CHANGES: Final[Mapping[QuestionKind, Callable[[Question, dict[str, object], str], Bad | None]]] = {
+    QuestionKind.FORM: _limit_form,
+    QuestionKind.SAMPLING: _spell_messages,
+}
+"""What else of a question is said otherwise in another revision."""
 
 
 def entry(question: Question, params: Mapping[str, object]) -> dict[str, object]:
