@@ -58,6 +58,10 @@ from troth.bridge.exchange_model import (
     UpstreamNotified,
     WakeMe,
 )
+<<<<<<< HEAD
+=======
+from troth.bridge.questions import QuestionKind
+>>>>>>> questions
 from troth.bridge.replies import Reply
 from troth.register import Era
 
@@ -65,7 +69,19 @@ questions = st.sampled_from([FORM, URL, SAMPLING, TOOLS, ROOTS])
 values = st.sampled_from([ACCEPTED, SAMPLED, FOLDERS, {"action": "decline"}, {"action": "maybe"}, 5, {}])
 some = st.sampled_from([frozenset[str](), frozenset({rows.FORM, rows.URL}), frozenset({rows.ROOTS}), rows.ROWS])
 mostly = st.sampled_from([rows.ROWS] * 4 + [frozenset({rows.FORM, rows.SAMPLING}), frozenset[str]()])
+<<<<<<< HEAD
 rarely = st.integers(0, 5).map(lambda number: number == 0)
+=======
+offsets = st.sampled_from([0, 0, 0, 0, -1, 1])
+good = st.sampled_from(["all", "all", "some", "none", "wild"])
+RIGHT = {
+    QuestionKind.FORM: ACCEPTED,
+    QuestionKind.URL: {"action": "decline"},
+    QuestionKind.SAMPLING: SAMPLED,
+    QuestionKind.ROOTS: FOLDERS,
+}
+rarely = st.integers(0, 3).map(lambda number: number == 0)
+>>>>>>> questions
 
 
 @dataclass(repr=False, eq=False)
@@ -146,6 +162,10 @@ class Asking(RuleBasedStateMachine):
                 running.rounds += 1
                 assert command.round.number == running.rounds <= ROUNDS
                 assert command.round.entries
+<<<<<<< HEAD
+=======
+                assert all(command.round.expected[key].kind in RIGHT for key in command.round.entries)
+>>>>>>> questions
             case Refuse():
                 assert command.code == -32602
             case WakeMe():
@@ -247,6 +267,7 @@ class Asking(RuleBasedStateMachine):
             self.give(running, OthersAnswered(key, reply))
 
     @precondition(lambda self: self.eras == (Era.MODERN, Era.LEGACY))
+<<<<<<< HEAD
     @rule(
         data=st.data(),
         given=st.dictionaries(st.sampled_from(["q1", "q2", "q3", "x"]), values),
@@ -268,6 +289,46 @@ class Asking(RuleBasedStateMachine):
             else:
                 assert parked
                 assert not off
+=======
+    @rule(data=st.data(), round_of=st.lists(questions, min_size=1, max_size=3))
+    def a_round_is_sent(self, data: st.DataObject, round_of: list[tuple[str, Any]]) -> None:
+        running = self.pick(data, flying=True)
+        for question in [] if running is None else round_of:
+            assert running is not None
+            identity = self.number()
+            running.asked[identity] = 0
+            self.give(running, asks(question, identity))
+        if running is not None and "gather" in running.timers:
+            running.timers.discard("gather")
+            self.give(running, Due("gather"))
+
+    @precondition(lambda self: self.eras == (Era.MODERN, Era.LEGACY))
+    @rule(data=st.data(), wild=st.dictionaries(st.sampled_from(["q1", "q2", "x"]), values), off=offsets, good=good)
+    def modern_host_returns(self, data: st.DataObject, wild: dict[str, Any], off: int, good: str) -> None:
+        running = self.pick(data, host=Era.MODERN)
+        if running is None or running.round is None:
+            return
+        talk, identity, before = running.exchange.talk, self.number(), running.awaited
+        assert talk is not None
+        fitting = {key: RIGHT[talk.open[key].kind] for key in running.round.entries if key in talk.open}
+        given = {"all": fitting, "some": dict([*fitting.items()][:1]), "none": {}, "wild": wild}[good]
+        parked = running.exchange.state is State.PARKED
+        event = retry(running.round.number + off, given, identity=identity, asks=data.draw(mostly))
+        # The request is the host's current one as soon as the exchange takes it.
+        if parked and not off:
+            running.awaited = identity
+        commands = self.give(running, event)
+        if any(isinstance(command, Refuse) for command in commands):
+            assert len(commands) == 1
+            assert off or not parked or good == "wild"
+            running.awaited = before
+        else:
+            assert parked
+            assert not off
+            assert running.exchange.id == identity
+            if good == "all":
+                assert not fitting.keys() & talk.open.keys()
+>>>>>>> questions
 
     @rule(data=st.data())
     def a_timer_runs_out(self, data: st.DataObject) -> None:
@@ -340,6 +401,12 @@ class Asking(RuleBasedStateMachine):
             assert (running.awaited is None) is (exchange.state is State.PARKED)
             if exchange.state is State.PARKED:
                 assert "keep" in running.timers
+<<<<<<< HEAD
+=======
+                assert running.flying or (exchange.talk is not None and exchange.talk.kept is not None)
+                shown = [] if exchange.talk is None else [*exchange.talk.entries]
+                assert "deadline" in running.timers or not shown, "nobody would ever answer for a silent host"
+>>>>>>> questions
 
     def teardown(self) -> None:
         for running in getattr(self, "calls", ()):

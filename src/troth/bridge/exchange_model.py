@@ -32,6 +32,10 @@ KEEPING: Final = 300.0
 """Seconds for which a parked call waits for its host unless configured: its question may need a person."""
 
 
+MOST_STATE: Final = 1024 * 1024
+"""Characters of an upstream's ``requestState``. Hosts send it back, sealed by us, in bodies of a few megabytes."""
+
+
 class State(Enum):
     """Where an exchange is."""
 

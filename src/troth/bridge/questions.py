@@ -39,6 +39,9 @@ MOST: Final = 64
 LONGEST: Final = 8192
 """Characters of an address that a person is sent to. Browsers take as many."""
 
+LONGEST_ID: Final = 256
+"""Characters of an upstream's id of a visit; one that is longer, or cannot be printed, is replaced by one of ours."""
+
 ROOTS: Final = "roots/list"
 SAMPLING: Final = "sampling/createMessage"
 ELICITATION: Final = "elicitation/create"
@@ -361,7 +364,8 @@ def _url(question: Question) -> Question | str:
     if address is None or not is_address(address):
         return "params: url: an http(s) address belongs here"
     given = text(question.params.get("elicitationId")) or ""
-    return msgspec.structs.replace(question, kind=QuestionKind.URL, needs=_needs(asks.URL), elicitation=given)
+    usable = given if len(given) <= LONGEST_ID and given.isprintable() else ""
+    return msgspec.structs.replace(question, kind=QuestionKind.URL, needs=_needs(asks.URL), elicitation=usable)
 
 
 def is_address(address: str) -> bool:

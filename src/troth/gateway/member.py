@@ -57,6 +57,7 @@ LISTS = cast(
 """Kinds of lists."""
 
 COMPLETE: Final = "completion/complete"
+ROOTS_LIST: Final = "roots/list"
 LOG: Final = "notifications/message"
 
 FAMILIES: Final = ("tools", "prompts", "resources")
@@ -106,6 +107,10 @@ class Watcher(Protocol):
 
     def updated(self, member: Member, frame: Frame) -> None:
         """A resource of it changed."""
+        ...
+
+    def asked(self, member: Member, frame: Frame) -> bool:
+        """It asks for roots outside of requests. False if nobody is surely meant."""
         ...
 
     def logged(self, member: Member, frame: Frame) -> bool:
@@ -226,8 +231,8 @@ class Member:
             self.dropped += 1
 
     def asked(self, upstream: Upstream, frame: Frame) -> bool:  # noqa: ARG002 - ours
-        """Nobody is asked outside of calls."""
-        return False
+        """A question outside of calls: roots are told by the one host there is, or by the operator (rule 5)."""
+        return frame.method == ROOTS_LIST and any(watcher.asked(self, frame) for watcher in tuple(self.watchers))
 
     # What hosts want of it
 

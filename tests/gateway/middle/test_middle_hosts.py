@@ -453,4 +453,4 @@ async def test_the_upstreams_of_a_token_that_is_gone_end() -> None:
         served.gateway.retain({"ada"})
         await until(lambda: len(one.script.sessions) == 1)
         assert (await ada.call("read_note")).result["content"]
-        assert [principal.name for principal in served.gateway.fleets] == ["ada"]
+        assert [principal.name for principal, _ in served.gateway.fleets] == ["ada"]
