@@ -58,10 +58,7 @@ from troth.bridge.exchange_model import (
     UpstreamNotified,
     WakeMe,
 )
-<<<<<<< HEAD
-=======
 from troth.bridge.questions import QuestionKind
->>>>>>> questions
 from troth.bridge.replies import Reply
 from troth.register import Era
 
@@ -69,9 +66,6 @@ questions = st.sampled_from([FORM, URL, SAMPLING, TOOLS, ROOTS])
 values = st.sampled_from([ACCEPTED, SAMPLED, FOLDERS, {"action": "decline"}, {"action": "maybe"}, 5, {}])
 some = st.sampled_from([frozenset[str](), frozenset({rows.FORM, rows.URL}), frozenset({rows.ROOTS}), rows.ROWS])
 mostly = st.sampled_from([rows.ROWS] * 4 + [frozenset({rows.FORM, rows.SAMPLING}), frozenset[str]()])
-<<<<<<< HEAD
-rarely = st.integers(0, 5).map(lambda number: number == 0)
-=======
 offsets = st.sampled_from([0, 0, 0, 0, -1, 1])
 good = st.sampled_from(["all", "all", "some", "none", "wild"])
 RIGHT = {
@@ -81,7 +75,6 @@ RIGHT = {
     QuestionKind.ROOTS: FOLDERS,
 }
 rarely = st.integers(0, 3).map(lambda number: number == 0)
->>>>>>> questions
 
 
 @dataclass(repr=False, eq=False)
@@ -162,10 +155,7 @@ class Asking(RuleBasedStateMachine):
                 running.rounds += 1
                 assert command.round.number == running.rounds <= ROUNDS
                 assert command.round.entries
-<<<<<<< HEAD
-=======
                 assert all(command.round.expected[key].kind in RIGHT for key in command.round.entries)
->>>>>>> questions
             case Refuse():
                 assert command.code == -32602
             case WakeMe():
@@ -267,29 +257,6 @@ class Asking(RuleBasedStateMachine):
             self.give(running, OthersAnswered(key, reply))
 
     @precondition(lambda self: self.eras == (Era.MODERN, Era.LEGACY))
-<<<<<<< HEAD
-    @rule(
-        data=st.data(),
-        given=st.dictionaries(st.sampled_from(["q1", "q2", "q3", "x"]), values),
-        off=st.sampled_from([0, 0, 0, -1, 1]),
-    )
-    def modern_host_returns(self, data: st.DataObject, given: dict[str, Any], off: int) -> None:
-        running = self.pick(data, host=Era.MODERN)
-        if running is not None and running.round is not None:
-            identity, before = self.number(), running.awaited
-            event = retry(running.round.number + off, given, identity=identity, asks=data.draw(mostly))
-            parked = running.exchange.state is State.PARKED
-            # The request is the host's current one as soon as the exchange takes it.
-            if parked and not off:
-                running.awaited = identity
-            commands = self.give(running, event)
-            if any(isinstance(command, Refuse) for command in commands):
-                assert len(commands) == 1
-                running.awaited = before
-            else:
-                assert parked
-                assert not off
-=======
     @rule(data=st.data(), round_of=st.lists(questions, min_size=1, max_size=3))
     def a_round_is_sent(self, data: st.DataObject, round_of: list[tuple[str, Any]]) -> None:
         running = self.pick(data, flying=True)
@@ -328,7 +295,6 @@ class Asking(RuleBasedStateMachine):
             assert running.exchange.id == identity
             if good == "all":
                 assert not fitting.keys() & talk.open.keys()
->>>>>>> questions
 
     @rule(data=st.data())
     def a_timer_runs_out(self, data: st.DataObject) -> None:
@@ -401,12 +367,9 @@ class Asking(RuleBasedStateMachine):
             assert (running.awaited is None) is (exchange.state is State.PARKED)
             if exchange.state is State.PARKED:
                 assert "keep" in running.timers
-<<<<<<< HEAD
-=======
                 assert running.flying or (exchange.talk is not None and exchange.talk.kept is not None)
                 shown = [] if exchange.talk is None else [*exchange.talk.entries]
                 assert "deadline" in running.timers or not shown, "nobody would ever answer for a silent host"
->>>>>>> questions
 
     def teardown(self) -> None:
         for running in getattr(self, "calls", ()):

@@ -46,10 +46,7 @@ from troth.bridge.exchange_model import (
     DEADLINE,
     GATHERING,
     KEEPING,
-<<<<<<< HEAD
-=======
     MOST_STATE,
->>>>>>> questions
     ROUNDS,
     AskOthers,
     CancelUpstream,
@@ -92,11 +89,7 @@ def answer(method: str, params: Any) -> Any:
 # legacy host, legacy upstream
 
 
-<<<<<<< HEAD
-@pytest.mark.behaviour("CAP-02-S1", "CAP-04-S1", "CAP-06-S1", "CAP-07-S1", "CAP-09-S1", "GEN-B10")
-=======
 @pytest.mark.behaviour("CAP-04-S1", "CAP-06-S1", "CAP-07-S1", "CAP-09-S1")
->>>>>>> questions
 @pytest.mark.parametrize("question", KINDS)
 def test_a_legacy_host_is_asked_on_its_call_and_its_answer_goes_back(question: tuple[str, Any]) -> None:
     exchange = opened(L, L)
@@ -141,10 +134,6 @@ def test_what_is_left_out_of_an_answer_is_said() -> None:
     assert heard(back) == {"roots": []}
 
 
-<<<<<<< HEAD
-@pytest.mark.behaviour("CAP-07-B1")
-=======
->>>>>>> questions
 def test_several_questions_are_open_at_once_and_each_has_its_own_end() -> None:
     exchange = opened(L, L, deadline=5.0)
     exchange.handle(asks(FORM, 1))
@@ -353,10 +342,6 @@ def test_rule_7_questions_are_gathered_into_one_round_and_the_retry_answers_them
     assert json.loads(end.line)["id"] == 8
 
 
-<<<<<<< HEAD
-@pytest.mark.behaviour("GEN-S8")
-=======
->>>>>>> questions
 def test_rule_7_one_retry_of_a_round_wins_and_the_others_hear_that_it_is_used() -> None:
     exchange, _ = parked()
     assert "already used" in refused(exchange.handle(retry(2, {"q1": ACCEPTED})))
@@ -396,10 +381,6 @@ def test_rule_7_what_a_retry_leaves_out_is_asked_again_with_what_came_meanwhile(
     assert [back.id for back in (one, two, three)] == [1, 3, 4]
 
 
-<<<<<<< HEAD
-@pytest.mark.behaviour("CAP-07-B1")
-=======
->>>>>>> questions
 def test_rule_7_there_are_eight_rounds_and_then_nobody_is_asked() -> None:
     exchange, _ = parked()
     for number in range(1, ROUNDS):
@@ -568,11 +549,7 @@ def test_others_answer_while_the_call_is_parked_and_have_deadlines_of_their_own(
 # legacy host, modern upstream
 
 
-<<<<<<< HEAD
-@pytest.mark.behaviour("CAP-02-C3", "GEN-S9")
-=======
 @pytest.mark.behaviour("CAP-02-C3")
->>>>>>> questions
 def test_each_input_request_becomes_a_request_to_a_legacy_host_and_the_answers_go_back_with_the_state() -> None:
     exchange = opened(L, M, level="error")
     visit = (URL[0], {name: value for name, value in URL[1].items() if name != "elicitationId"})
@@ -654,10 +631,7 @@ def test_answers_go_back_without_a_state_where_there_was_none() -> None:
     ("event", "changes"),
     [
         (requires({}, None), {}),
-<<<<<<< HEAD
-=======
         (requires({"a": FORM}, "x" * (MOST_STATE + 1)), {}),
->>>>>>> questions
         (requires({"a": FORM}, 5), {}),
         (requires({"a": ("x", {})}), {}),
         (requires({"a": (FORM[0], {})}), {}),
@@ -693,11 +667,7 @@ def test_a_round_with_several_audiences_is_split() -> None:
 # modern host, modern upstream
 
 
-<<<<<<< HEAD
-@pytest.mark.behaviour("CAP-07-S4", "GEN-S8")
-=======
 @pytest.mark.behaviour("CAP-07-S4")
->>>>>>> questions
 def test_a_round_of_a_modern_upstream_passes_to_a_modern_host_with_nothing_left_behind() -> None:
     exchange = opened(M, M)
     (end,) = exchange.handle(requires({"a": FORM, "b": ROOTS}))

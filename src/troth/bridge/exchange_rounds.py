@@ -17,10 +17,7 @@ from troth.bridge.asks import URL
 from troth.bridge.errors import INTERNAL, ErrorValue
 from troth.bridge.exchange_answers import carried, proceed
 from troth.bridge.exchange_model import (
-<<<<<<< HEAD
-=======
     MOST_STATE,
->>>>>>> questions
     ROUNDS,
     Command,
     Expected,
@@ -56,11 +53,8 @@ def incomplete(exchange: Exchange, frame: Frame) -> tuple[Command, ...] | None:
     state = peeked.get("requestState")
     if call.frame.method not in ELIGIBLE or not (entries or state is not None):
         return None
-<<<<<<< HEAD
-=======
     if state is not None and len(state) > MOST_STATE:
         return exchange.broke(f"its requestState has more than {MOST_STATE} characters")
->>>>>>> questions
     talk = talk_of(exchange)
     if talk.round >= ROUNDS:
         return exchange.broke(f"it asked in more than {ROUNDS} rounds")

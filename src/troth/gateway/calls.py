@@ -203,7 +203,6 @@ class Call:
                         self._conversation.cancel(self._id, command.reason)
                 case AnswerUpstream():
                     self._conversation.answer(command.line)
-<<<<<<< HEAD
                 case Finish():
                     self._finish(command)
                 case _:
@@ -249,8 +248,3 @@ class Call:
         if seconds is not None:
             loop = asyncio.get_running_loop()
             self._timers[name] = loop.call_later(seconds, self._handle, Due(name))
-=======
-                case _:
-                    # The rest is about questions, and no call says that its host can be asked.
-                    pass
->>>>>>> questions
