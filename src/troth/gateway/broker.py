@@ -262,7 +262,7 @@ class Broker:
 
     async def show(self, name: str) -> Pending | None:
         """One question; None if there is none of this id."""
-        return await self._database.run(lambda connection: _get(connection, name))
+        return await self._database.run(lambda connection: _get(connection, name), write=False)
 
     async def answer(self, name: str, value: object) -> Pending | str:
         """Answers a question.
@@ -341,7 +341,7 @@ class Broker:
                 rows += [_read(row[0]) for row in found]
             return sorted(rows, key=lambda one: (one.asked, one.id))
 
-        return await self._database.run(find)
+        return await self._database.run(find, write=False)
 
     async def _ask_command(self, question: Pending) -> None:
         """Asks the operator's command; what is no answer of it leaves the question to people."""

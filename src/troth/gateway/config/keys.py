@@ -193,8 +193,8 @@ OWN = (
     Key(
         name="roots",
         kind=Kind.TEXTS,
-        meaning="Folders, as `file://` URIs, that it hears of where no host tells its own; without the key it is refused "
-        "then.",
+        meaning="Folders, as `file://` URIs, that it hears of where no host tells its own; without the key it is "
+        "refused then.",
         form=r"file://[^\s]*/[^\s]*",
         form_words="a file URI, as in file:///home/ada/project",
         variables=True,
