@@ -318,7 +318,7 @@ class Member:
         except UnavailableError:
             pass
         if self.conversation is not conversation:
-            self._dirty.update(kinds)
+            # `up` comes, or came already, and asks for everything.
             return
         self._gone = False
         self.settled.set()

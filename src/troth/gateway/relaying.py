@@ -194,7 +194,7 @@ async def _relay(
     asked: Asked, entry: Entry, params: Mapping[str, object], name: str = "", resume: Round | None = None
 ) -> Answer:
     owner = asked.fleet.member(entry.source)
-    conversation = await _conversation(owner) if owner is not None else None
+    conversation = None if owner is None else owner.conversation or await _reopened(owner)
     if owner is None or conversation is None:
         why = owner.upstream.why if owner is not None else "it was removed"
         return asked.error(errors.INTERNAL, f"upstream {entry.source} is not reachable: {why}")
@@ -211,13 +211,12 @@ async def _relay(
         owner.level(wish, None)
 
 
-async def _conversation(owner: Member) -> Conversation | None:
-    """The open conversation; one that is just opened again is waited for."""
-    conversation = owner.conversation
-    if conversation is None and owner.lists and owner.listed and owner.upstream.status is Status.STARTING:
+async def _reopened(owner: Member) -> Conversation | None:
+    """The conversation that is just opened again; None if none is."""
+    if owner.lists and owner.listed and owner.upstream.status is Status.STARTING:
         with suppress(UnavailableError):
-            conversation = await owner.upstream.ready(RESTART)
-    return conversation
+            return await owner.upstream.ready(RESTART)
+    return None
 
 
 async def _run(asked: Asked, target: Target) -> Answer:

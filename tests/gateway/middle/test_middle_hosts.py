@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from middle_gateway import LEGACY, META, MODERN, Legacy, Modern, server, serving
+from middle_gateway import LEGACY, META, MODERN, PATIENCE, Legacy, Modern, server, serving
 from middle_site import OLD, host, site, until
 
 from troth.bridge import ask
@@ -149,18 +149,19 @@ async def test_initialize_waits_for_upstreams_never_seen_and_for_no_others() -> 
     state.remember("known", era="legacy", revision=OLD, declared={"prompts": frozenset({"listChanged"})})
     stranger = server("stranger", "--variant", "tools-only")
     async with serving(known, stranger, state=state, limits=Limits(stop=0.1)) as served:
-        async with served.legacy() as peer:
-            (fleet,) = served.gateway.every_fleet()
-            assert [member.name for member in fleet.waiting()] == ["known"]
-            assert peer.opening["capabilities"] == {
-                "prompts": {"listChanged": True},
-                "tools": {"listChanged": True},
-            }
+        peer = served.legacy()
+        # `startup_wait` is as long as the patience of these tests.
+        async with asyncio.timeout(PATIENCE / 2):
+            await peer.__aenter__()
+        (fleet,) = served.gateway.every_fleet()
+        assert [member.name for member in fleet.waiting()] == ["known"]
+        assert peer.opening["capabilities"] == {"prompts": {"listChanged": True}, "tools": {"listChanged": True}}
         (shown,) = status(served).hosts
         why = {promise.path: promise.why for promise in shown.promised}
         assert "declared when last seen by: known" in why["prompts"]
         assert "declared by: stranger" in why["tools"]
         fleet.startup_wait = 0.0
+        await peer.close()
 
 
 async def test_what_was_never_seen_is_declared_with_changes_and_an_empty_list() -> None:
