@@ -196,7 +196,7 @@ OWN = (
         meaning="Folders, as `file://` URIs, that it hears of where no host tells its own; without the key it is "
         "refused then.",
         form=r"file://[^\s]*/[^\s]*",
-        form_words="a file URI, as in file:///home/ada/project",
+        form_words="a file URI, as in file:///home/me/project",
         variables=True,
     ),
     _wait("ask_timeout", "Seconds in which its questions are answered; SDKs wait 60.", "50", 1),
