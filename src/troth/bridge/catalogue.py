@@ -274,11 +274,11 @@ def _owned(source: str, prefix: str, shown: str, own: str) -> Entry:
 
 def _fitting(templates: Iterable[Entry], uri: str) -> Entry | None:
     """The template that a URI comes of: the first of those that say most about it; None if it comes of none."""
-    fitting = [entry for entry in templates if _fits(entry.own, uri)]
+    fitting = [entry for entry in templates if fits(entry.own, uri)]
     return max(fitting, key=lambda entry: len(_EXPRESSION.sub("", entry.own)), default=None)
 
 
-def _fits(template: str, uri: str) -> bool:
+def fits(template: str, uri: str) -> bool:
     """Whether a URI can come of a URI template (RFC 6570): an expression stands for any text. Linear in its length."""
     first, *rest = _EXPRESSION.split(template)
     if not rest:

@@ -149,11 +149,8 @@ def decide(
     clauses = _lacking(need.requirement, client)
     if not clauses:
         return Decision(primitive)
-    lacking = tuple(map(in_words, clauses))
-    usual = f"Client missing capabilities {TEXTS[primitive.kind].format(shown(primitive.name))}: {', '.join(lacking)}"
     revision = register().newest(Era.LEGACY) if client is None else client.revision
-    required = _declaration(clauses, register().era(revision))
-    return Decision(primitive, lacking, need.message or usual, _code(revision), required)
+    return _refused(primitive, clauses, need.message, revision)
 
 
 def as_client(declared: object, revision: str | None = None) -> Client:
@@ -196,13 +193,21 @@ def _key(path: str, revision: str) -> Key | None:
     return key
 
 
+@lru_cache(maxsize=1024)
+def _refused(primitive: Primitive, clauses: tuple[Clause, ...], message: str, revision: str) -> Decision:
+    """The refusal for the want of some clauses. Hosts that lack something lack it in every list that they ask for."""
+    lacking = tuple(map(in_words, clauses))
+    usual = f"Client missing capabilities {TEXTS[primitive.kind].format(shown(primitive.name))}: {', '.join(lacking)}"
+    required = _declaration(clauses, register().era(revision))
+    return Decision(primitive, lacking, message or usual, _code(revision), required)
+
+
 @cache
 def _code(revision: str) -> int:
     known = {error.code for error in register().errors_at(revision)}
     return MISSING_CAPABILITY if MISSING_CAPABILITY in known else INVALID_REQUEST
 
 
-@lru_cache(maxsize=1024)
 def _declaration(clauses: tuple[Clause, ...], era: Era) -> Mapping[str, object]:
     """The missing capabilities as a client of the era declares them; of alternatives, the first that it can declare.
 

@@ -65,6 +65,48 @@ def facts(server: object) -> Facts:
     return replace(low_level, extensions=settings, experimental=dict(own.experimental_capabilities))
 
 
+def _providers(nested: Iterable[object]) -> Iterator[Provider]:
+    """The providers that hold components or fetch them, with mounts and wrappers taken apart."""
+    for provider in nested:
+        inner = _inside(provider)
+        if inner is None:
+            yield cast("Provider", provider)
+        else:
+            yield from _providers(inner)
+
+
+def _inside(provider: object) -> Iterable[object] | None:
+    if isinstance(provider, FastMCPProvider):
+        return [provider.server]
+    if isinstance(provider, AggregateProvider):
+        return provider.providers
+    return [vars(provider)["_inner"]] if "_inner" in vars(provider) else None
+
+
+def _components(provider: Provider) -> Iterable[object]:
+    if not isinstance(provider, LocalProvider):
+        return ()
+    return cast("Mapping[str, object]", vars(provider)["_components"]).values()
+
+
+def _supplied(family: str, providers: Iterable[Provider], components: Iterable[object]) -> bool:
+    classes, methods = _FAMILIES[family]
+    if any(isinstance(component, classes) for component in components):
+        return True
+    return any(
+        not isinstance(provider, LocalProvider)
+        and any(getattr(type(provider), method) is not getattr(Provider, method) for method in methods)
+        for provider in providers
+    )
+
+
+def _is_ui(component: object) -> bool:
+    """Whether the component is part of a user interface: a ``ui://`` resource, or a tool bound to one."""
+    uri = getattr(component, "uri", None) or getattr(component, "uri_template", "")
+    meta = cast("Mapping[str, object]", getattr(component, "meta", None) or {})
+    return str(uri).startswith("ui://") or "ui" in meta
+
+
 async def listed(server: object, needs: Needs) -> list[Listed]:
     """The primitives of a ``FastMCP`` server with what they need, those of mounted servers too.
 
@@ -115,45 +157,3 @@ async def _mounted(item: Any, method: str, known: dict[int, Sequence[Any]]) -> N
             stated = needs_of(mounted).of(primitive(one), one, one.meta)
             need = both(need, both(stated, await _mounted(one, method, known)))
     return need
-
-
-def _providers(nested: Iterable[object]) -> Iterator[Provider]:
-    """The providers that hold components or fetch them, with mounts and wrappers taken apart."""
-    for provider in nested:
-        inner = _inside(provider)
-        if inner is None:
-            yield cast("Provider", provider)
-        else:
-            yield from _providers(inner)
-
-
-def _inside(provider: object) -> Iterable[object] | None:
-    if isinstance(provider, FastMCPProvider):
-        return [provider.server]
-    if isinstance(provider, AggregateProvider):
-        return provider.providers
-    return [vars(provider)["_inner"]] if "_inner" in vars(provider) else None
-
-
-def _components(provider: Provider) -> Iterable[object]:
-    if not isinstance(provider, LocalProvider):
-        return ()
-    return cast("Mapping[str, object]", vars(provider)["_components"]).values()
-
-
-def _supplied(family: str, providers: Iterable[Provider], components: Iterable[object]) -> bool:
-    classes, methods = _FAMILIES[family]
-    if any(isinstance(component, classes) for component in components):
-        return True
-    return any(
-        not isinstance(provider, LocalProvider)
-        and any(getattr(type(provider), method) is not getattr(Provider, method) for method in methods)
-        for provider in providers
-    )
-
-
-def _is_ui(component: object) -> bool:
-    """Whether the component is part of a user interface: a ``ui://`` resource, or a tool bound to one."""
-    uri = getattr(component, "uri", None) or getattr(component, "uri_template", "")
-    meta = cast("Mapping[str, object]", getattr(component, "meta", None) or {})
-    return str(uri).startswith("ui://") or "ui" in meta

@@ -8,6 +8,7 @@ import pytest
 from middle_gateway import MODERN, Legacy, Modern, serving
 from middle_site import OLD, Site, host, site, until
 
+from troth.gateway.report import report
 from troth.gating import ELICITATION_FORM, META_KEY, OTHER_KEY, ROOTS, SAMPLING, Need, Requirement, any_of
 
 if TYPE_CHECKING:
@@ -275,6 +276,22 @@ async def test_a_requirement_that_comes_later_hides_from_then_on(revision: str) 
             await until(lambda: _now(served) == set())
             assert await seen(peer, "tools") == []
             assert (await peer.call("touch")).error["code"] == CODES[revision]
+
+
+async def test_the_status_tells_what_is_hidden_from_whom(revision: str) -> None:
+    async with site(OLD) as one:
+        gated(one)
+        one.results["tools/list"]["tools"] += [tool(f"t{number}", **needing(SAMPLING)) for number in range(9)]
+        async with serving(one.settings("one")) as served, host(served, revision, declares={"roots": {}}) as peer:
+            await seen(peer, "tools")
+            told = report(served.gateway, served.front, url="", started=0.0, version="0", faults=())
+            assert told.hosts[0].notes == (
+                "tool hidden from it: log, t0, t1, t2, t3 and 5 more (needs sampling)",
+                "tool hidden from it: add_tool (needs requirement that cannot be read)",
+                "prompt hidden from it: gated (needs sampling or elicitation.form)",
+                "resource template hidden from it: test://{deep}/gated (needs sampling)",
+            )
+            assert "one: tool 'add_tool': no host sees it, since what it requires cannot be read" in told.notes
 
 
 def _now(served: Served) -> set[str]:
