@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from troth.bridge import Bad
+from troth.bridge.exchange_model import Expected, Round
+from troth.bridge.questions import QuestionKind
 from troth.gateway import seal as module
-from troth.gateway.seal import KEY_AGE, LARGEST, Key, Keys, Seal, Sealed, digest
+from troth.gateway.seal import KEY_AGE, LARGEST, Key, Keys, Seal, Sealed, digest, of_round
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,8 +36,8 @@ def sealed(**changes: Any) -> Sealed:
         "call": "run-7",
         "round": 2,
         "state": 'the upstream\'s own "state" \u2028 é\x00',
-        "held": {"a": Raw(b'{"action":"accept","n":1.50}')},
-        "keys": {"a": "b"},
+        "answers": {"a": Raw(b'{"action":"accept","n":1.50}')},
+        "awaited": {"b": (QuestionKind.FORM, {"x": Raw(b"1.50")})},
     }
     return Sealed(**{**base, **changes})
 
@@ -64,6 +66,26 @@ def test_what_was_sealed_comes_back_and_the_host_reads_nothing_of_it(seal: Seal)
     assert "files" not in text
     assert text.isascii()
     assert text_of(seal, sealed()) != text
+
+
+def test_a_round_of_questions_is_remembered_whole(seal: Seal) -> None:
+    asked = Round(
+        entries={"b": {"method": "elicitation/create"}},
+        number=3,
+        state="its own",
+        answers={"a": {"action": "decline"}, "r": Raw(b'{"roots":[]}')},
+        expected={"b": Expected(kind=QuestionKind.FORM, defaults={"x": Raw(b"1")})},
+        reissue=True,
+    )
+    made = of_round(
+        asked, principal=WHO[0], method=WHO[1], digest=WHO[2], expires=NOW + 1, upstream="files", call="run-1"
+    )
+    found = seal.open(text_of(seal, made), *WHO, NOW)
+    assert found == made
+    assert isinstance(found, Sealed)
+    assert (found.round, found.state, found.reissue, found.call) == (3, "its own", True, "run-1")
+    assert found.answers == {"a": Raw(b'{"action":"decline"}'), "r": Raw(b'{"roots":[]}')}
+    assert found.expected() == asked.expected
 
 
 @pytest.mark.behaviour("GEN-S8")

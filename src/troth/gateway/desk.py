@@ -10,16 +10,13 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from msgspec import Raw
-
 from troth.bridge import errors, fresh
 from troth.bridge.asks import ROOTS
 from troth.bridge.questions import QuestionKind
 from troth.bridge.replies import Reply, refusal
-from troth.bridge.write import written
 from troth.gateway.model import Sort
 from troth.gateway.parking import Parked
-from troth.gateway.seal import Sealed, digest
+from troth.gateway.seal import digest, of_round
 from troth.register import Era
 
 if TYPE_CHECKING:
@@ -90,21 +87,16 @@ class CallDesk:
         if parked and (problem := self._park(call, expires)) is not None:
             call.withdraw("it cannot be parked")
             return self._asked.refuse(problem)
-        sealed = gateway.seal.seal(
-            Sealed(
-                principal=self._asked.host.principal.name,
-                method=frame.method,
-                digest=digest(frame.method, frame.parts or {}),
-                expires=expires,
-                upstream=self._owner.name,
-                round=asked.number,
-                call=self._parked.id if parked and self._parked is not None else "",
-                state=asked.state,
-                reissue=asked.reissue,
-                held={key: Raw(written(value)) for key, value in asked.answers.items()},
-                expected=dict(asked.expected),
-            )
+        remembered = of_round(
+            asked,
+            principal=self._asked.host.principal.name,
+            method=frame.method,
+            digest=digest(frame.method, frame.parts or {}),
+            expires=expires,
+            upstream=self._owner.name,
+            call=self._parked.id if parked and self._parked is not None else "",
         )
+        sealed = gateway.seal.seal(remembered)
         if not isinstance(sealed, str):
             return self._asked.error(errors.INTERNAL, sealed.reason)
         result = {"resultType": "input_required", "inputRequests": asked.entries, "requestState": sealed}

@@ -128,8 +128,8 @@ async def _resumed(asked: Asked, sealed: Sealed) -> Answer:
         entries={},
         number=sealed.round,
         state=sealed.state,
-        answers=sealed.held,
-        expected=sealed.expected,
+        answers=sealed.answers,
+        expected=sealed.expected(),
         reissue=sealed.reissue,
     )
     return await _relay(asked, entry, {how.member: entry.own}, name=entry.own, resume=asked_before)

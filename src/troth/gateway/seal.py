@@ -21,12 +21,15 @@ from msgspec import Raw
 
 from troth.bridge import BAD_PARAMS, Bad
 from troth.bridge.errors import INTERNAL
-from troth.bridge.exchange_model import Expected  # noqa: TC001 - the reader of `Sealed` is made from its types
+from troth.bridge.exchange_model import Expected
+from troth.bridge.questions import QuestionKind  # noqa: TC001 - the reader of `Sealed` is made from its types
 from troth.gateway.private import read_private, write_private
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from troth.bridge.exchange_model import Round
 
 LARGEST: Final = 1024 * 1024
 """Characters of the longest sealed text. It must fit into a host's request together with the answers."""
@@ -65,9 +68,8 @@ class Sealed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, forbid_
         call: Id of the parked call; empty where nothing is parked, because the upstream keeps no call open.
         state: The upstream's own state; None if it has none.
         reissue: Whether the retry sends the call anew, after an address was visited.
-        held: Answers that are known already (of the operator, of other rounds), by key.
-        keys: Key that the host sees -> the upstream's own key, where they differ.
-        expected: What the answers must be, by key.
+        answers: Answers to questions of the round that did not go to the host, by key.
+        awaited: What the host's answers must be, by key: the kind, and the defaults of a form.
     """
 
     principal: str
@@ -79,9 +81,41 @@ class Sealed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, forbid_
     call: str = ""
     state: str | None = None
     reissue: bool = False
-    held: dict[str, Raw] = {}
-    keys: dict[str, str] = {}
-    expected: dict[str, Expected] = {}
+    answers: dict[str, Raw] = {}
+    awaited: dict[str, tuple[QuestionKind, dict[str, Raw]]] = {}
+
+    def expected(self) -> dict[str, Expected]:
+        """What the host's answers must be, as the exchange takes it."""
+        return {key: Expected(kind=kind, defaults=defaults) for key, (kind, defaults) in self.awaited.items()}
+
+
+def of_round(
+    asked: Round, *, principal: str, method: str, digest: str, expires: float, upstream: str, call: str = ""
+) -> Sealed:
+    """What must be remembered of a round of questions.
+
+    Args:
+        asked: The round.
+        principal: Name of the principal whose call it is.
+        method: Method of the call.
+        digest: Its `digest`.
+        expires: When the state ends, in seconds since 1970.
+        upstream: Name of the upstream.
+        call: Id of the parked call; empty where nothing is parked.
+    """
+    return Sealed(
+        principal=principal,
+        method=method,
+        digest=digest,
+        expires=expires,
+        upstream=upstream,
+        call=call,
+        round=asked.number,
+        state=asked.state,
+        reissue=asked.reissue,
+        answers={key: Raw(msgspec.json.encode(answer)) for key, answer in asked.answers.items()},
+        awaited={key: (one.kind, dict(one.defaults)) for key, one in asked.expected.items()},
+    )
 
 
 @dataclass(frozen=True, slots=True)
