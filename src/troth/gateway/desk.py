@@ -10,10 +10,11 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from troth.bridge import errors, fresh
-from troth.bridge.asks import ROOTS
+from troth.bridge import Bad, errors, fresh, replies
+from troth.bridge.asks import NOTHING
 from troth.bridge.questions import QuestionKind
-from troth.bridge.replies import Reply, refusal
+from troth.bridge.replies import Reply
+from troth.gateway.broker import Pending, State
 from troth.gateway.model import Sort
 from troth.gateway.parking import Parked
 from troth.gateway.seal import digest, of_round
@@ -49,6 +50,7 @@ class CallDesk:
         declares = owner.declares(revision)
         self.declares: Mapping[str, object] | None = None if owner.era is Era.LEGACY else declares
         self._sent: dict[str, Id] = {}
+        self._brokers: dict[str, str] = {}
         self._parked: Parked[Call] | None = None
 
     def retried(self, asked: Asked) -> None:
@@ -68,12 +70,20 @@ class CallDesk:
         """See `Desk`. Answers come after this returned, as all of others do."""
         loop = asyncio.get_running_loop()
         for question in questions:
-            loop.call_soon(call.others_answered, question.key, self._configured(question))
+            reply = self._configured(question)
+            if reply is None:
+                self._asked.gateway.crew.spawn(self._brokered(call, question), "a question for the broker")
+            else:
+                loop.call_soon(call.others_answered, question.key, reply)
 
     def unask(self, call: Call, keys: Sequence[str], reason: str) -> None:
         """See `Desk`."""
         session = self._asked.session
+        gateway = self._asked.gateway
         for key in keys:
+            pending = self._brokers.pop(key, None)
+            if pending is not None and gateway.broker is not None:
+                gateway.crew.spawn(gateway.broker.cancel(pending, reason), "take a question back")
             number = self._sent.pop(key, None)
             if number is not None and session is not None:
                 session.questions.pop(number, None)
@@ -125,9 +135,39 @@ class CallDesk:
             return None
         return parked
 
-    def _configured(self, question: Question) -> Reply:
-        """What the operator configured as the answer."""
+    async def _brokered(self, call: Call, question: Question) -> None:
+        """Has a question answered by people, or by the operator's command."""
+        broker = self._asked.gateway.broker
+        if broker is None:
+            call.others_answered(question.key, replies.refusal(question, NOTHING))
+            return
+        kept = await broker.ask(
+            question.kind,
+            question.params,
+            upstream=self._owner.name,
+            principal=self._asked.host.principal.name,
+            seconds=self._owner.settings.ask_timeout,
+        )
+        if not isinstance(kept, Pending):
+            call.others_answered(question.key, Reply(error=kept))
+            return
+        self._brokers[question.key] = kept.id
+        found = await broker.wait(kept.id)
+        self._brokers.pop(question.key, None)
+        call.others_answered(question.key, _reply(question, found))
+
+    def _configured(self, question: Question) -> Reply | None:
+        """What the operator configured as the answer; None if that is for the broker."""
         roots = self._owner.settings.roots
         if question.kind is QuestionKind.ROOTS and roots is not None:
             return Reply(result={"roots": [{"uri": uri} for uri in roots]})
-        return refusal(question, frozenset({ROOTS}) if roots is not None else frozenset())
+        return None
+
+
+def _reply(question: Question, found: Pending | None) -> Reply:
+    """What became of a question at the broker, as the upstream understands it."""
+    if found is None or found.state is not State.ANSWERED:
+        declined = found is not None and found.state is State.DECLINED
+        return replies.declined(question) if declined else replies.expired(question)
+    reply = replies.read_entry(question, found.result)
+    return replies.malformed(question, reply) if isinstance(reply, Bad) else reply

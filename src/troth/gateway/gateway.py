@@ -7,11 +7,11 @@ import logging
 import time
 from dataclasses import replace
 from secrets import token_hex
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import anyio
 
-from troth.bridge.asks import NOTHING, ROOTS, narrowed
+from troth.bridge.asks import BROKER, FORM, NOTHING, ROOTS, SAMPLING, narrowed
 from troth.gateway.fleet import Fleet
 from troth.gateway.lines import Line
 from troth.gateway.member import Member
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from troth.bridge.asks import Asks
+    from troth.gateway.broker import Broker
     from troth.gateway.calls import Call
     from troth.gateway.crew import Crew
     from troth.gateway.limits import Limits
@@ -52,6 +53,9 @@ class Owner(NamedTuple):
 ONE_HOST = "stdio"
 """The principal that is a single host: whoever started the gateway on its pipes."""
 
+BROKERED: Final = frozenset({FORM, SAMPLING})
+"""What the broker takes. A visit to an address needs somebody who watches, which no declaration can promise."""
+
 EVERYBODY = Owner("")
 """The owner of members that every principal uses."""
 
@@ -68,6 +72,7 @@ class Gateway:
 
     Attributes:
         seal: Seals that state.
+        broker: Takes questions for people or a command; None where it is off.
         parking: Calls that wait for their modern host to come again.
         fleets: Fleet by principal and what its hosts can be asked.
         own: Fleets of single sessions, where some upstream is not shared (``share = "never"``).
@@ -87,6 +92,7 @@ class Gateway:
         self._lines: dict[tuple[Owner, str], list[Line]] = {}
         self._eras: dict[str, str] = {}
         self._sessions = 0
+        self.broker: Broker | None = None
         self.seal = Seal(keys or Keys.made())
         self.parking: Parking[Call] = Parking(
             token_hex(8),
@@ -157,8 +163,7 @@ class Gateway:
     def _member(self, settings: UpstreamSettings, owner: Owner) -> Member:
         """The member that an owner uses, opened if there is none yet, or if it must be spoken to in another way."""
         pooled = settings.share is Share.ALWAYS
-        answers = NOTHING if settings.roots is None else frozenset({ROOTS})
-        asks = narrowed(owner.asks, ask=settings.ask, answers=answers, pooled=pooled)
+        asks = narrowed(owner.asks, ask=settings.ask, answers=self.answers(settings), pooled=pooled)
         if pooled:
             owner = EVERYBODY
         elif settings.share is Share.AUTO:
@@ -187,6 +192,11 @@ class Gateway:
         else:
             shared.join(member)
         return member
+
+    def answers(self, settings: UpstreamSettings) -> Asks:
+        """What is answered to an upstream without a host: configured roots, and what the broker takes."""
+        roots = NOTHING if settings.roots is None else frozenset({ROOTS})
+        return roots | (BROKERED if self.broker is not None and BROKER in settings.ask else NOTHING)
 
     def _connect(self, group: tuple[Owner, str], member: Member) -> None:
         """Opens a line for a member."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import msgspec
 
 from troth.bridge import BAD_PARAMS, NOT_A_MESSAGE, Bad, errors, members, peek
-from troth.bridge.asks import NOTHING, ROOTS
 from troth.bridge.exchange import Exchange
 from troth.bridge.exchange_model import Called, Round
 from troth.bridge.headers import mirrored
@@ -272,11 +271,10 @@ def _call(asked: Asked, target: Target) -> Call:
     )
     if not owner.asks or frame.method not in RELAYED:
         return Call(Exchange(called), conversation, asked.stream)
-    configured = NOTHING if owner.settings.roots is None else frozenset({ROOTS})
     called = msgspec.structs.replace(
         called,
         asks=owner.asks & host.asks,
-        elsewhere=owner.asks & configured,
+        elsewhere=owner.asks & asked.gateway.answers(owner.settings),
         mark=token_urlsafe(12),
         deadline=owner.settings.ask_timeout,
         resume=resume,

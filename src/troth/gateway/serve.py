@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import msgspec
 
+from troth.bridge.asks import BROKER
+from troth.gateway.broker import Broker
 from troth.gateway.config.find import config_folder, state_folder
 from troth.gateway.config.tokens import load_with_tokens
 from troth.gateway.crew import Crew
@@ -22,6 +24,7 @@ from troth.gateway.gateway import Gateway
 from troth.gateway.hosts import ANONYMOUS, Access, HttpHosts, ListenError, serve_http
 from troth.gateway.limits import Limits
 from troth.gateway.model import Principal
+from troth.gateway.presence import Presence
 from troth.gateway.reload import Watch, watch
 from troth.gateway.report import report
 from troth.gateway.run import Run, announce, withdraw
@@ -83,6 +86,7 @@ class _Running:
             _log.warning("what earlier runs remembered is lost: %s", self.state.problem)
         self.gateway = Gateway(settings, self.state, self.crew, self.limits)
         self.front = MiddleFront(self.gateway)
+        self.presence: Presence | None = None
         self.faults: tuple[str, ...] = ()
         self.stopping = anyio.Event()
         self.access: Access | None = None
@@ -91,6 +95,7 @@ class _Running:
 
     async def until_stopped(self) -> int:
         """Serves; returns the exit status."""
+        await self._broker()
         self._watch()
         with anyio.open_signal_receiver(*_SIGNALS) as signals:
             self.crew.spawn(self._heed(signals), "signals")
@@ -100,8 +105,23 @@ class _Running:
         """Ends what is left, each part within its own limits."""
         with anyio.CancelScope(shield=True):
             await self.gateway.stop()
+            if self.gateway.broker is not None:
+                await self.gateway.broker.close()
+            if self.presence is not None:
+                self.presence.close()
             await self.crew.close()
             withdraw(self.folder, os.getpid())
+
+    async def _broker(self) -> None:
+        """Opens the broker where some upstream may use it. What earlier runs left open is settled."""
+        if not any(BROKER in upstream.ask for upstream in self.gateway.settings.upstreams):
+            return
+        self.presence = Presence(self.folder / "runs")
+        broker = Broker(
+            self.folder / "questions.db", self.limits, run=self.presence.name, clock=time.time, crew=self.crew
+        )
+        await broker.start(self.presence.alive)
+        self.gateway.broker = broker
 
     async def _http(self) -> int:
         options, settings = self.options, self.gateway.settings
@@ -113,7 +133,7 @@ class _Running:
             no_auth=options.no_auth,
             operator=options.operator or None,
         )
-        hosts = HttpHosts(self.front, self.access, self.limits, self.crew, self._status)
+        hosts = HttpHosts(self.front, self.access, self.limits, self.crew, self._status, broker=self.gateway.broker)
         try:
             server = await serve_http(hosts, options.host, options.port, self.limits, self.crew)
         except ListenError as error:

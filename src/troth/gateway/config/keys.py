@@ -184,11 +184,11 @@ OWN = (
     Key(
         name="ask",
         kind=Kind.PATTERNS,
-        meaning="Who answers what it asks (sampling, elicitation, roots): `host`, the host of the call; with an empty "
-        "list nobody, and it is told so.",
+        meaning="Who answers what it asks (sampling, elicitation, roots): `host`, the host of the call; `broker`, you, "
+        "by `troth questions`, where the host cannot; with an empty list nobody, and it is told so.",
         default='["host"]',
-        form="host",
-        form_words="`host`",
+        form="host|broker",
+        form_words="`host` or `broker`",
     ),
     Key(
         name="roots",
