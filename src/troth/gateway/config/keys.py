@@ -185,7 +185,7 @@ OWN = (
         name="ask",
         kind=Kind.PATTERNS,
         meaning="Who answers what it asks (sampling, elicitation, roots): `host`, the host of the call; `broker`, you, "
-        "by `troth questions`, where the host cannot; with an empty list nobody, and it is told so.",
+        "by the command `questions`, where the host cannot; with an empty list nobody, and it is told so.",
         default='["host"]',
         form="host|broker",
         form_words="`host` or `broker`",
