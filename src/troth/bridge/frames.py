@@ -218,7 +218,7 @@ def _message(envelope: _Envelope, line: bytes, limits: FrameLimits) -> Frame | B
         return Bad(NOT_A_MESSAGE, "a message has a method, or an id with a result or an error", known)
     body: Raw = getattr(envelope, BODY[kind])
     method = _text(envelope.method, limits) if envelope.method else ""
-    if problem := _problem(envelope, kind, identity, method, body, limits):
+    if problem := _problem(envelope, kind, identity, limits) or _unfit(kind, method, body, limits):
         return Bad(NOT_A_MESSAGE, problem, known, kind)
     taken = apart(kind, body, known) if kind in _ASKING else _CLOSED
     if isinstance(taken, Bad):
@@ -229,16 +229,19 @@ def _message(envelope: _Envelope, line: bytes, limits: FrameLimits) -> Frame | B
     )
 
 
-def _problem(
-    envelope: _Envelope, kind: Kind, identity: Id | Fault | None, method: str | None, body: Raw, limits: FrameLimits
-) -> str:
-    """What keeps an envelope from being a message, in words; empty if nothing does."""
+def _problem(envelope: _Envelope, kind: Kind, identity: Id | Fault | None, limits: FrameLimits) -> str:
+    """What of its id and version keeps an envelope from being a message, in words; empty if nothing does."""
     if isinstance(identity, Fault):
         return identity.reason
     if identity is None and kind in _NAMED:
         return "id: null, where a text or an integer belongs"
     if envelope.jsonrpc != _VERSION and _text(envelope.jsonrpc, limits) != "2.0":
         return 'jsonrpc: "2.0" belongs here'
+    return ""
+
+
+def _unfit(kind: Kind, method: str | None, body: Raw, limits: FrameLimits) -> str:
+    """What of its method or body does, in words; empty if nothing does."""
     if kind in _ASKING:
         return "" if method is not None else f"method: {_short(limits)} belongs here"
     return "" if bytes(memoryview(body)[:1]) == b"{" else f"{BODY[kind]}: an object belongs here"
