@@ -15,7 +15,6 @@ import argparse
 import asyncio
 import cProfile
 import gc
-import json
 import logging
 import pstats
 import time
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 import uvloop
 
 from benchmarks.gateway.bare import Relay
-from benchmarks.gateway.load import LEGACY, META, MODERN
+from benchmarks.gateway.load import LEGACY, META, MODERN, median
 from troth.gateway.crew import Crew
 from troth.gateway.front import MiddleFront
 from troth.gateway.gateway import Gateway
@@ -326,10 +325,17 @@ async def run(names: list[str], rounds: int, times: int, profiled: str) -> dict[
             profile.disable()
         stats = pstats.Stats(profile)
         stats.sort_stats(profiled).print_stats(70)
+    ratios: dict[str, list[float]] = {name: [] for name in subjects}
+    base = next(iter(subjects))
     for _ in range(rounds):
+        spent = {}
         for name, subject in subjects.items():
             few = times if subject.case.size < 10_000 else max(1, times // 40)
-            best[name] = min(best[name], await subject.calls(few))
+            spent[name] = await subject.calls(few)
+            best[name] = min(best[name], spent[name])
+            ratios[name].append(spent[name] / spent[base])
+    for name, value in best.items():
+        print(f"{name:20}{value:9.1f} us {median(ratios[name]):9.2f} x")
     return best
 
 
@@ -339,16 +345,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--times", type=int, default=640)
     parser.add_argument("--profile", default="")
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     names = options.cases or list(CASES)
-    best = uvloop.run(run(names, options.rounds, options.times, options.profile))
-    if options.json:
-        print(json.dumps(best))
-        return
-    for name, value in best.items():
-        print(f"{name:20}{value:9.1f} us")
+    uvloop.run(run(names, options.rounds, options.times, options.profile))
 
 
 if __name__ == "__main__":

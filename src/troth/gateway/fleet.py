@@ -86,6 +86,7 @@ class Fleet:
         alone: Callable[[Member], bool],
     ) -> None:
         self.members = list(members)
+        self._by_name = {member.name: member for member in members}
         self.audiences: set[Audience] = set()
         self.policies = policies
         self.profiles = profiles
@@ -109,6 +110,7 @@ class Fleet:
     def replace(self, members: Sequence[Member]) -> None:
         """Takes another set of upstreams (reload). Those that left are no longer looked at."""
         before, self.members = self.members, list(members)
+        self._by_name = {member.name: member for member in members}
         for member in before:
             if member not in self.members:
                 member.watchers.discard(self)
@@ -127,7 +129,7 @@ class Fleet:
 
     def member(self, name: str) -> Member | None:
         """The upstream of this name."""
-        return next((member for member in self.members if member.name == name), None)
+        return self._by_name.get(name)
 
     async def settled(self, *, strangers: bool = False) -> None:
         """Waits for upstreams that have not started, but not longer than ``startup_wait`` seconds from the start on.
