@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -33,7 +33,7 @@ KEEPING: Final = 300.0
 """Seconds for which a parked call waits for its host unless configured: its question may need a person."""
 
 
-class State(Enum):
+class State(StrEnum):
     """Where an exchange is."""
 
     NEW = "new"

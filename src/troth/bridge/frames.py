@@ -163,7 +163,7 @@ def _clean(data: bytes, limits: FrameLimits, decode: Callable[[bytes], _T]) -> t
     if len(data) > limits.bytes:
         return Bad(NOT_A_MESSAGE, f"a message of more than {limits.bytes} bytes")
     try:
-        if not data.isascii():
+        if not (ascii_only := data.isascii()):
             data.decode()
         value = decode(data)
     except msgspec.DecodeError:
@@ -175,7 +175,7 @@ def _clean(data: bytes, limits: FrameLimits, decode: Callable[[bytes], _T]) -> t
         return Bad(NOT_A_MESSAGE, _too_deep(limits))
     if excess := _excess(data, limits):
         return Bad(NOT_A_MESSAGE, excess)
-    line = one_line(data)
+    line = one_line(data, ascii=ascii_only)
     return (value if line is data else decode(line)), line
 
 

@@ -17,6 +17,7 @@ from troth.bridge import Cause, Lost, fresh, peek, relay
 from troth.bridge.catalogue import Catalogue, Source
 from troth.bridge.exchange import LEVELS
 from troth.bridge.promise import Connection, UpstreamView, promise
+from troth.gateway.asked import connection_of
 from troth.gateway.audience import Watched
 from troth.gateway.member import FAMILIES, LISTS
 from troth.gateway.model import Sort, Status, UnavailableError
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SUBSCRIBES: Final = "resources.subscribe"
+
+HOSTS: Final = 256
+"""Modern hosts for which it is kept what they are promised."""
 
 RECENT: Final = 8
 """Lists that were served lately and are remembered, of each family and revision."""
@@ -97,6 +101,7 @@ class Fleet:
         self._loop = asyncio.get_running_loop()
         self._served: dict[tuple[str, str], list[Served]] = {}
         self._promised: dict[tuple[str, bool, bool, str], Built] = {}
+        self._hosts: dict[Host, Built] = {}
         self._telling: asyncio.TimerHandle | None = None
         self._levels: dict[object, str] = {}
         self._born = self._loop.time()
@@ -196,6 +201,7 @@ class Fleet:
     def _rebuild(self) -> None:
         """Makes the catalogues anew, and notes since when what was served is old."""
         self._promised.clear()
+        self._hosts.clear()
         self.known = Catalogue.build([_source(member) for member in self.members], self.known)
         there = [member for member in self.members if member.listed]
         all_there = len(there) == len(self.members)
@@ -271,6 +277,15 @@ class Fleet:
         if built is None:
             views = tuple(self._view(member) for member in self.members)
             built = self._promised[key] = promise(views, connection, self.policies, self.profiles)
+        return built
+
+    def promised_to(self, host: Host) -> Built:
+        """What is declared to a modern host."""
+        built = self._hosts.get(host)
+        if built is None:
+            if len(self._hosts) >= HOSTS:
+                self._hosts.clear()
+            built = self._hosts[host] = self.promised(connection_of(host))
         return built
 
     def _view(self, member: Member) -> UpstreamView:

@@ -204,7 +204,7 @@ class MiddleFront:
             if frame.method not in relaying.RELAYED:
                 # What is declared may depend on upstreams that just start; who owns a name is waited for by itself.
                 await fleet.settled()
-            built = fleet.promised(connection_of(host))
+            built = fleet.promised_to(host)
             self._see(host, built)
         served = also_served(built, frame.method)
         handler = METHODS.get(frame.method)
