@@ -27,7 +27,10 @@ ABORT: Final = "troth.abort"
 """Extension of the scope: a function that drops the connection at once. Servers other than ours have none."""
 
 WHOLE: Final = "troth.whole"
-"""Extension of the scope: a function that answers with JSON at once. Servers other than ours have none."""
+"""Extension of the scope: a function that answers a POST with JSON at once. Servers other than ours have none.
+
+It takes the scope, a status and the body, and returns whether it did.
+"""
 
 JSON: Final = (b"content-type", b"application/json")
 CLOSE: Final = (b"connection", b"close")
@@ -63,7 +66,7 @@ class Visit:
     scope: Scope
     receive: Receive
     send: Send
-    whole: Callable[[int, bytes], bool] | None = None
+    whole: Callable[[Scope, int, bytes], bool] | None = None
 
     def abort(self) -> None:
         """Drops the connection, if the server lets us."""
@@ -73,7 +76,7 @@ class Visit:
 
     async def answer(self, status: int, line: bytes, headers: tuple[Header, ...] = ()) -> None:
         """Answers with JSON in one piece."""
-        if headers or self.whole is None or not self.whole(status, line):
+        if headers or self.whole is None or not self.whole(self.scope, status, line):
             await respond(self.send, status, line, (JSON, *headers))
 
     def look_out(self, crew: Crew, gone: Callable[[], None]) -> None:

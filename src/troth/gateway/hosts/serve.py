@@ -13,7 +13,6 @@ import errno
 import logging
 import time
 from email.utils import formatdate
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import uvicorn
@@ -24,9 +23,8 @@ from troth.bridge.fresh import error_line
 from troth.gateway.hosts.asgi import ABORT, LIMIT_REACHED, WHOLE
 
 if TYPE_CHECKING:
-    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
-
     from troth.gateway.crew import Crew
+    from troth.gateway.hosts.asgi import Scope
     from troth.gateway.hosts.http import HttpHosts
     from troth.gateway.limits import Limits
 
@@ -106,8 +104,37 @@ class _Connection(HttpToolsProtocol):
         self.since = 0.0
         self.seen = 0
         super().on_headers_complete()
-        extensions: dict[str, Any] = {ABORT: self.transport.abort, WHOLE: partial(_whole, self.cycle)}
+        extensions: dict[str, Any] = {ABORT: self.transport.abort, WHOLE: self._whole}
         self.scope["extensions"] = extensions
+
+    def _whole(self, scope: Scope, status: int, line: bytes) -> bool:
+        """Answers a request with JSON in one piece.
+
+        uvicorn's own way takes two messages and searches every header for what is not allowed; here all are ours.
+
+        Returns:
+            False if nothing was done, since uvicorn must: the response has begun, the host is gone, reads slowly or has
+            sent the next request already.
+        """
+        cycle = self.cycle
+        if cycle.scope is not scope or cycle.response_started or cycle.disconnected or cycle.flow.write_paused:
+            return False
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        head = [STATUS_LINE[status]]
+        for name, value in cycle.default_headers:
+            head += (name, b": ", value, b"\r\n")
+        head.append(b"content-type: application/json\r\ncontent-length: %d\r\n" % len(line))
+        head.append(b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n")
+        if len(line) < LONG:
+            cycle.transport.write(b"".join((*head, line)))
+        else:
+            cycle.transport.writelines((b"".join(head), line))
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
+        return True
 
     def on_response_complete(self) -> None:
         """As in uvicorn, but without a timer per response: `look` ends idle connections."""
@@ -146,34 +173,6 @@ class _Connection(HttpToolsProtocol):
             % (status, len(line), line)
         )
         self.transport.close()
-
-
-def _whole(cycle: RequestResponseCycle, status: int, line: bytes) -> bool:
-    """Answers one request with JSON in one piece.
-
-    uvicorn's own way takes two messages and looks for what is not allowed in each header; here all headers are ours.
-
-    Returns:
-        False if nothing was done, since uvicorn must: the response has begun, the host is gone, or it reads slowly.
-    """
-    if cycle.response_started or cycle.disconnected or cycle.flow.write_paused or cycle.scope["method"] == "HEAD":
-        return False
-    cycle.response_started = cycle.response_complete = True
-    cycle.waiting_for_100_continue = False
-    head = [STATUS_LINE[status]]
-    for name, value in cycle.default_headers:
-        head += (name, b": ", value, b"\r\n")
-    head.append(b"content-type: application/json\r\ncontent-length: %d\r\n" % len(line))
-    head.append(b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n")
-    if len(line) < LONG:
-        cycle.transport.write(b"".join((*head, line)))
-    else:
-        cycle.transport.writelines((b"".join(head), line))
-    cycle.message_event.set()
-    if not cycle.keep_alive:
-        cycle.transport.close()
-    cycle.on_response()
-    return True
 
 
 class HttpServer:
