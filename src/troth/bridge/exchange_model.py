@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 - a round is read back from what was sealed
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -36,7 +36,7 @@ MOST_STATE: Final = 1024 * 1024
 """Characters of an upstream's ``requestState``. Hosts send it back, sealed by us, in bodies of a few megabytes."""
 
 
-class State(Enum):
+class State(StrEnum):
     """Where an exchange is."""
 
     NEW = "new"

@@ -21,12 +21,13 @@ messages (ids are never null).
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw
 
-from troth.bridge.levels import ENVELOPE, MEMBER, Fault, check, opened
+from troth.bridge.levels import ENVELOPE, MEMBER, Fault, apart, check
 from troth.bridge.model import (
     BAD_PARAMS,
     BESIDE,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _ABSENT = Raw(b"")
 _NULL = Raw(b"null")
+_VERSION = Raw(b'"2.0"')
 _MARK = b"\xef\xbb\xbf"
 _WHITE = b" \t\r\n"
 
@@ -67,7 +69,7 @@ _read_any = msgspec.json.Decoder(Raw).decode
 _read_text = msgspec.json.Decoder(str).decode
 _read_id = msgspec.json.Decoder(Id).decode
 
-_KINDS = {
+_KINDS: dict[tuple[bool, ...], Kind] = {
     (True, True, False, False): Kind.REQUEST,
     (False, True, False, False): Kind.NOTIFICATION,
     (True, False, True, False): Kind.RESPONSE,
@@ -77,11 +79,30 @@ _KINDS = {
 """By which of `id`, `method`, `result` and `error` stand in the envelope. Other sets are no message."""
 
 _ASKING = (Kind.REQUEST, Kind.NOTIFICATION)
+_CLOSED: tuple[None, dict[str, Raw]] = (None, {})
+"""What is taken apart of the body of a response: nothing."""
 _NAMED = (Kind.REQUEST, Kind.RESPONSE)
 """Kinds that carry an id. Null is none: the protocol forbids it."""
 
-_NAMES = tuple((name, len(name) + 4) for name in _Envelope.__struct_fields__)
-"""Members of the envelope with the bytes that quotes, colon and comma add to the name."""
+
+class _Shape(NamedTuple):
+    """What follows from which members of `_Envelope` are there."""
+
+    kind: Kind | None
+    """None where that is no message."""
+    names: int
+    """Bytes of their names, with quotes, colon and comma."""
+
+
+_FIELDS = _Envelope.__struct_fields__
+_SHAPES = {
+    there: _Shape(
+        _KINDS.get((there[1], there[2], there[4], there[5])),
+        sum(len(name) + 4 for name, is_there in zip(_FIELDS, there, strict=True) if is_there),
+    )
+    for there in product((False, True), repeat=len(_FIELDS))
+}
+"""By which members are there, in their order in `_Envelope`."""
 
 
 def read(data: bytes, limits: FrameLimits = LIMITS) -> Frame | Bad:
@@ -142,7 +163,7 @@ def _clean(data: bytes, limits: FrameLimits, decode: Callable[[bytes], _T]) -> t
     if len(data) > limits.bytes:
         return Bad(NOT_A_MESSAGE, f"a message of more than {limits.bytes} bytes")
     try:
-        if not data.isascii():
+        if not (ascii_only := data.isascii()):
             data.decode()
         value = decode(data)
     except msgspec.DecodeError:
@@ -154,7 +175,7 @@ def _clean(data: bytes, limits: FrameLimits, decode: Callable[[bytes], _T]) -> t
         return Bad(NOT_A_MESSAGE, _too_deep(limits))
     if excess := _excess(data, limits):
         return Bad(NOT_A_MESSAGE, excess)
-    line = one_line(data)
+    line = one_line(data, ascii=ascii_only)
     return (value if line is data else decode(line)), line
 
 
@@ -183,35 +204,46 @@ def _refused(data: bytes) -> Bad:
 
 def _message(envelope: _Envelope, line: bytes, limits: FrameLimits) -> Frame | Bad:
     """The frame that an envelope holds; of a request or notification with the members of its `params`."""
-    kind = _KINDS.get((bool(envelope.id), bool(envelope.method), bool(envelope.result), bool(envelope.error)))
+    sizes = [*map(len, msgspec.structs.astuple(envelope))]
+    kind, names = _SHAPES[tuple(map(bool, sizes))]
     identity = _identity(envelope.id, limits)
     known = None if isinstance(identity, Fault) else identity
-    beside = _beside(envelope, line)
+    # All but what the members of JSON-RPC, and the brace that begins or ends the message, take.
+    beside = _beside(line, len(line) - 1 - names - sum(sizes))
     if isinstance(beside, Fault):
         sure = beside.name is None or beside.name.casefold() != "id"
         code = NOT_A_MESSAGE if beside.name is None else BAD_PARAMS
         return Bad(code, beside.reason, known if sure else None, kind)
     if kind is None:
         return Bad(NOT_A_MESSAGE, "a message has a method, or an id with a result or an error", known)
-    if problem := _problem(envelope, kind, identity, limits):
-        return Bad(NOT_A_MESSAGE, problem, known, kind)
     body: Raw = getattr(envelope, BODY[kind])
-    method = _read_text(envelope.method) if envelope.method else ""
-    frame = Frame(kind=kind, id=known, method=method, body=body or None, beside=beside)
-    return opened(frame) if kind in _ASKING else frame
+    method = _text(envelope.method, limits) if envelope.method else ""
+    if problem := _problem(envelope, kind, identity, limits) or _unfit(kind, method, body, limits):
+        return Bad(NOT_A_MESSAGE, problem, known, kind)
+    taken = apart(kind, body, known) if kind in _ASKING else _CLOSED
+    if isinstance(taken, Bad):
+        return taken
+    parts, meta = taken
+    return Frame(
+        kind=kind, id=known, method=method or "", body=body or None, parts=parts, meta=meta, beside=beside or {}
+    )
 
 
 def _problem(envelope: _Envelope, kind: Kind, identity: Id | Fault | None, limits: FrameLimits) -> str:
-    """What keeps an envelope from being a message, in words; empty if nothing does."""
+    """What of its id and version keeps an envelope from being a message, in words; empty if nothing does."""
     if isinstance(identity, Fault):
         return identity.reason
     if identity is None and kind in _NAMED:
         return "id: null, where a text or an integer belongs"
-    if _text(envelope.jsonrpc, limits) != "2.0":
+    if envelope.jsonrpc != _VERSION and _text(envelope.jsonrpc, limits) != "2.0":
         return 'jsonrpc: "2.0" belongs here'
+    return ""
+
+
+def _unfit(kind: Kind, method: str | None, body: Raw, limits: FrameLimits) -> str:
+    """What of its method or body does, in words; empty if nothing does."""
     if kind in _ASKING:
-        return "" if _text(envelope.method, limits) is not None else f"method: {_short(limits)} belongs here"
-    body: Raw = getattr(envelope, BODY[kind])
+        return "" if method is not None else f"method: {_short(limits)} belongs here"
     return "" if bytes(memoryview(body)[:1]) == b"{" else f"{BODY[kind]}: an object belongs here"
 
 
@@ -239,13 +271,13 @@ def _text(raw: Raw, limits: FrameLimits) -> str | None:
         return None
 
 
-def _beside(envelope: _Envelope, line: bytes) -> dict[str, Raw] | Fault:
-    """The members that JSON-RPC does not define, and the proof that those which it defines stand there once."""
-    rest = len(line) - 1
-    for name, extra in _NAMES:
-        value: Raw = getattr(envelope, name)
-        if value:
-            rest -= extra + len(value)
+def _beside(line: bytes, rest: int) -> dict[str, Raw] | Fault:
+    """The members that JSON-RPC does not define, and the proof that those which it defines stand there once.
+
+    Args:
+        line: The message.
+        rest: Bytes of it beside the members that JSON-RPC defines.
+    """
     if rest < MEMBER:
         return {}
     if rest > BESIDE:

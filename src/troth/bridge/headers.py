@@ -49,6 +49,7 @@ _NUMBER_LENGTH = 64
 """Characters of a number that is compared by value. Integers that may be mirrored have 16 digits at most."""
 
 _OPEN, _CLOSE = "=?base64?", "?="
+_WRAPPING = len(_OPEN) + len(_CLOSE)
 
 _ONE = frozenset(
     {
@@ -169,13 +170,14 @@ def disagreement(frame: Frame, revision: str, headers: Mapping[str, str], plan: 
     Returns:
         The reason, without any value; empty if all agree.
     """
-    said = [("MCP-Protocol-Version", revision, False), ("Mcp-Method", frame.method, False)]
-    if frame.method in NAMED:
-        said.append(("Mcp-Name", text((frame.parts or {}).get(NAMED[frame.method])) or "", True))
-    for name, words, wrapped in said:
-        if problem := _differs(name, headers.get(name.lower()), words, wrapped=wrapped):
-            return problem
-    return "" if plan is None else _unlike(plan, (frame.parts or {}).get("arguments"), headers)
+    problem = _differs("MCP-Protocol-Version", headers.get("mcp-protocol-version"), revision, wrapped=False)
+    problem = problem or _differs("Mcp-Method", headers.get("mcp-method"), frame.method, wrapped=False)
+    if not problem and (member := NAMED.get(frame.method)) is not None:
+        name = text((frame.parts or {}).get(member)) or ""
+        problem = _differs("Mcp-Name", headers.get("mcp-name"), name)
+    if problem or plan is None:
+        return problem
+    return _unlike(plan, (frame.parts or {}).get("arguments"), headers)
 
 
 def encoded(value: str) -> str:
@@ -199,12 +201,11 @@ def decoded(value: str) -> str | None:
 
 def _clean(value: str) -> bool:
     """Whether a value has only characters that a header may have: visible ASCII, spaces, tabs."""
-    words = value.replace("\t", " ")
-    return words.isascii() and words.isprintable()
+    return value.isascii() and (value.isprintable() or value.replace("\t", " ").isprintable())
 
 
 def _wrapped(value: str) -> bool:
-    return value.startswith(_OPEN) and value.endswith(_CLOSE) and len(value) >= len(_OPEN) + len(_CLOSE)
+    return value.startswith(_OPEN) and value.endswith(_CLOSE) and len(value) >= _WRAPPING
 
 
 def _differs(header: str, value: str | None, words: str, *, wrapped: bool = True, number: bool = False) -> str:

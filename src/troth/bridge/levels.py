@@ -6,7 +6,8 @@ Sans-IO; values instead of exceptions.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_type_hints
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, get_type_hints
 
 import msgspec
 from msgspec import Raw
@@ -76,9 +77,13 @@ RESULT = Level(
 ERROR = Level("error", ("code", "data", "message"))
 META = Level("_meta", PeekedMeta.__annotations__)
 
+_ABSENT = Raw(b"")
 _NULL = Raw(b"null")
 
 _BODIES = {Kind.REQUEST: PARAMS, Kind.NOTIFICATION: PARAMS, Kind.RESPONSE: RESULT, Kind.ERROR: ERROR}
+
+REPEATED: Final = 1024
+"""Bytes of the longest ``_meta`` that is kept ready: peers send the same one with every message."""
 
 _read_members = msgspec.json.Decoder(dict[str, Raw]).decode
 _read_text = msgspec.json.Decoder(str).decode
@@ -125,8 +130,7 @@ def check(raw: Raw | bytes, level: Level) -> dict[str, Raw] | Fault:
         return Fault(double, f"{level.where} has {shown} twice; give each member once")
     if not found.keys() <= level.names:
         for name in found:
-            real = level.folded.get(name.casefold(), name)
-            if real != name:
+            if name not in level.names and (real := level.folded.get(name.casefold())) is not None:
                 return Fault(name, f"{level.where} has {real!r} in other letters; write it exactly so")
     return found
 
@@ -150,6 +154,11 @@ def _double(raw: bytes, members: Mapping[str, Raw]) -> str | None:
     return None if raw[position:] == b"}" else name
 
 
+@lru_cache(maxsize=256)
+def _repeated_meta(raw: bytes) -> Mapping[str, Raw] | Fault:
+    return check(raw, META)
+
+
 def opened(frame: Frame) -> Frame | Bad:
     """The frame with the members of its body at hand: a result or error is taken apart when this is called.
 
@@ -157,16 +166,38 @@ def opened(frame: Frame) -> Frame | Bad:
     """
     if frame.parts is not None:
         return frame
-    parts: dict[str, Raw] | Fault = {}
-    if frame.body is not None and frame.body != _NULL:
-        parts = check(frame.body, _BODIES[frame.kind])
+    taken = apart(frame.kind, frame.body or _ABSENT, frame.id)
+    if isinstance(taken, Bad):
+        return taken
+    return Frame(
+        kind=frame.kind,
+        id=frame.id,
+        method=frame.method,
+        body=frame.body,
+        parts=taken[0],
+        meta=taken[1],
+        beside=frame.beside,
+    )
+
+
+def apart(kind: Kind, body: Raw, identity: Id | None) -> tuple[Mapping[str, Raw], Mapping[str, Raw]] | Bad:
+    """The members of a body and of its ``_meta``.
+
+    Args:
+        kind: Of the frame.
+        body: The body; empty if there is none.
+        identity: Id of the frame, for the reason.
+    """
+    parts = check(body, _BODIES[kind]) if body and body != _NULL else {}
     if isinstance(parts, Fault):
-        return Bad(BAD_PARAMS, parts.reason, frame.id, frame.kind)
+        return Bad(BAD_PARAMS, parts.reason, identity, kind)
     raw = parts.get("_meta")
-    meta: dict[str, Raw] | Fault = {} if raw is None else check(raw, META)
+    if raw is None:
+        return parts, {}
+    meta = check(raw, META) if len(raw) > REPEATED else _repeated_meta(bytes(raw))
     if isinstance(meta, Fault):
-        return Bad(BAD_PARAMS, f"{BODY[frame.kind]}: {meta.reason}", frame.id, frame.kind)
-    return msgspec.structs.replace(frame, parts=parts, meta=meta)
+        return Bad(BAD_PARAMS, f"{BODY[kind]}: {meta.reason}", identity, kind)
+    return parts, meta
 
 
 def members(raw: Raw, where: str, names: Iterable[str] = ()) -> dict[str, Raw] | Bad:

@@ -41,7 +41,7 @@ class FrameLimits(msgspec.Struct, frozen=True, kw_only=True):
 LIMITS = FrameLimits()
 
 
-class Kind(enum.Enum):
+class Kind(enum.StrEnum):
     """What a frame is."""
 
     REQUEST = "request"

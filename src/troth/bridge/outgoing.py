@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping  # noqa: TC003 - msgspec reads the types of members
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw
@@ -12,12 +12,8 @@ from msgspec import Raw
 from troth.bridge.model import Frame, Kind
 from troth.bridge.write import written
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
+class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
     """A request on its way to an upstream: a frame, and what to write differently.
 
     Id, progress token and ``_meta`` of the era are added by the conversation that sends it.
@@ -39,14 +35,14 @@ class Outgoing:
     """
 
     frame: Frame
-    params: Mapping[str, object] = field(default_factory=dict[str, object])
+    params: Mapping[str, object] = {}
     drop: Collection[str] = ()
-    meta: Mapping[str, object] = field(default_factory=dict[str, object])
+    meta: Mapping[str, object] = {}
     drop_meta: Collection[str] = ()
     progress: bool = False
     level: str | None = None
     name: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str] = {}
     timeout: float | None = None
     asks: bool = False
     declares: Mapping[str, object] | None = None

@@ -28,23 +28,30 @@ _SHAPE = bytes.maketrans(b"{}", b"[]")
 _NO_SHAPE = bytes(set(range(256)) - set(b'"[]{}'))
 _NESTED = re.compile(rb'"[^"]*"')
 
+_COUNTED = 4096
+"""Bytes below which counting brackets costs less than finding them one by one."""
+
 _SAMPLES = 32
 """Samples that a run of too many digits must cover. Fewer, and hexadecimal text would pass for one too often."""
 
 
-def one_line(raw: bytes) -> bytes:
+def one_line(raw: bytes, *, ascii: bool | None = None) -> bytes:  # noqa: A002 - what it is
     r"""The text as one line and one event of an event stream, whatever it holds.
 
     Raw CR and LF become spaces: in JSON they stand only between tokens. U+2028, U+2029 and U+0085 become their
     escapes: in JSON they stand only inside strings, and some readers of lines cut there too. So what is valid JSON
     stays equal as JSON. Text that needs no change is returned as it is.
 
+    Args:
+        raw: The text.
+        ascii: Whether it is ASCII, where that is known.
+
     Source: transports, stdio ("messages are delimited by newlines, and must not contain embedded newlines"); HTML,
     server-sent events (a line ends at CR, LF or both).
     """
     if b"\n" in raw or b"\r" in raw:
         raw = raw.translate(_ENDS)
-    if not raw.isascii():
+    if not (raw.isascii() if ascii is None else ascii):
         for character, escape in _SEPARATORS:
             raw = raw.replace(character, escape)
     return raw
@@ -83,7 +90,9 @@ def deeper(raw: bytes, depth: int) -> bool:
 
 
 def _many(raw: bytes, most: int) -> bool:
-    """Whether the text has more than `most` opening brackets. Finding is faster than counting, and ends early."""
+    """Whether the text has more than `most` opening brackets. Of long text, finding is faster, and ends early."""
+    if len(raw) < _COUNTED:
+        return raw.count(b"[") + raw.count(b"{") > most
     for bracket in (b"[", b"{"):
         position = raw.find(bracket)
         while position >= 0:

@@ -13,13 +13,13 @@ from troth.bridge.model import BODY, Frame, Id, Kind
 from troth.bridge.scan import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 _OPEN = b'{"jsonrpc":"2.0"'
 _BODIES = {"params": b',"params":', "result": b',"result":', "error": b',"error":'}
 
 SHORT: Final = 64
-"""Characters of the longest name of a member that is kept ready: the same ones come again in every frame."""
+"""Characters of the longest name of a member or method that is kept ready: the same ones come in every frame."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -55,15 +55,16 @@ def rewrite(
             opened.
     """
     name = BODY[frame.kind]
-    changes = _changes(frame, params, result, error)
+    changes = _changes(frame, params, result, error) if params or result or error else None
     if frame.kind is Kind.NOTIFICATION:
         if id is not None:
             raise ValueError("a notification has no id")
         pieces: list[bytes | Raw] = [_OPEN]
     else:
-        pieces = [_OPEN, b',"id":', written(frame.id if id is None else id)]
+        number = frame.id if id is None else id
+        pieces = [_OPEN, b',"id":', b"%d" % number if type(number) is int else written(number)]
     if name == "params":
-        pieces += (b',"method":', written(frame.method))
+        pieces += (b',"method":', _word(frame.method) if len(frame.method) <= SHORT else written(frame.method))
     if changes or drop or meta or drop_meta:
         pieces += (_BODIES[name], *_body(frame, changes or {}, drop, meta or {}, drop_meta))
     elif frame.body is not None:
@@ -131,3 +132,4 @@ def _new_key(name: str) -> bytes:
 
 
 _key = lru_cache(maxsize=256)(_new_key)
+_word: Callable[[str], bytes] = lru_cache(maxsize=256)(written)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from troth.register.load import register
@@ -104,6 +104,7 @@ def is_open(definition: Definition) -> bool:
     return not definition.shape.startswith("{")
 
 
+@lru_cache(maxsize=256)
 def resolve(path: str, side: Side) -> Key:
     """The member key that ``path`` names, for any field of the register on ``side`` and any key of an open map.
 

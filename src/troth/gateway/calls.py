@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
 
 from troth.bridge import Kind
 from troth.bridge.exchange_model import (
@@ -194,7 +195,7 @@ class Call:
                 case SendUpstream():
                     outgoing = command.outgoing
                     if self._desk is not None:
-                        outgoing = replace(outgoing, asks=True, declares=self._desk.declares)
+                        outgoing = msgspec.structs.replace(outgoing, asks=True, declares=self._desk.declares)
                     self._id = self._conversation.start(outgoing, self)
                 case SendHost():
                     self._stream.send(command.line, _SORTS[command.sort])

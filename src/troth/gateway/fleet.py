@@ -19,6 +19,7 @@ from troth.bridge.catalogue import Asker, Catalogue, Source
 from troth.bridge.exchange import LEVELS
 from troth.bridge.promise import Connection, UpstreamView, promise
 from troth.bridge.questions import Question, for_host, read_request
+from troth.gateway.asked import connection_of
 from troth.gateway.audience import Watched
 from troth.gateway.hiding import asker
 from troth.gateway.member import FAMILIES, LISTS
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SUBSCRIBES: Final = "resources.subscribe"
+
+HOSTS: Final = 256
+"""Modern hosts for which it is kept what they are promised."""
 
 RECENT: Final = 8
 """Lists that were served lately and are remembered, of each family and class of hosts."""
@@ -125,6 +129,7 @@ class Fleet:
         alone: Callable[[Member], bool],
     ) -> None:
         self.members = list(members)
+        self._by_name = {member.name: member for member in members}
         self.audiences: set[Audience] = set()
         self.policies = policies
         self.profiles = profiles
@@ -135,6 +140,7 @@ class Fleet:
         self._loop = asyncio.get_running_loop()
         self._served: dict[tuple[str, Asker], list[Served]] = {}
         self._promised: dict[tuple[str, bool, bool, str], Built] = {}
+        self._hosts: dict[Host, Built] = {}
         self._telling: asyncio.TimerHandle | None = None
         self._levels: dict[object, str] = {}
         self._born = self._loop.time()
@@ -148,6 +154,7 @@ class Fleet:
     def replace(self, members: Sequence[Member]) -> None:
         """Takes another set of upstreams (reload). Those that left are no longer looked at."""
         before, self.members = self.members, list(members)
+        self._by_name = {member.name: member for member in members}
         for member in before:
             if member not in self.members:
                 member.watchers.discard(self)
@@ -166,7 +173,7 @@ class Fleet:
 
     def member(self, name: str) -> Member | None:
         """The upstream of this name."""
-        return next((member for member in self.members if member.name == name), None)
+        return self._by_name.get(name)
 
     async def settled(self, *, strangers: bool = False) -> None:
         """Waits for upstreams that have not started, but not longer than ``startup_wait`` seconds from the start on.
@@ -255,6 +262,7 @@ class Fleet:
     def _rebuild(self) -> None:
         """Makes the catalogues anew, and notes since when what was served is old."""
         self._promised.clear()
+        self._hosts.clear()
         self.known = Catalogue.build([_source(member) for member in self.members], self.known)
         there = [member for member in self.members if member.listed]
         all_there = len(there) == len(self.members)
@@ -338,6 +346,15 @@ class Fleet:
         if built is None:
             views = tuple(self._view(member) for member in self.members)
             built = self._promised[key] = promise(views, connection, self.policies, self.profiles)
+        return built
+
+    def promised_to(self, host: Host) -> Built:
+        """What is declared to a modern host."""
+        built = self._hosts.get(host)
+        if built is None:
+            if len(self._hosts) >= HOSTS:
+                self._hosts.clear()
+            built = self._hosts[host] = self.promised(connection_of(host))
         return built
 
     def _view(self, member: Member) -> UpstreamView:

@@ -14,6 +14,7 @@ from troth.bridge.asks import asks_of
 from troth.bridge.errors import ErrorValue
 from troth.bridge.exchange import LEVELS
 from troth.bridge.headers import disagreement
+from troth.bridge.levels import REPEATED
 from troth.bridge.promise import also_served
 from troth.capabilities import ClientCapabilities, read_client
 from troth.gateway import listening, lists, relaying
@@ -42,7 +43,7 @@ LEVEL_KEY: Final = META + "logLevel"
 
 UNSUPPORTED_VERSION: Final = -32022
 REMEMBERED: Final = 256
-"""Modern hosts that the status tells of."""
+"""Modern hosts that the status tells of, and those that are known by what they say."""
 
 METHODS: Final[Mapping[str, Callable[[Asked], Awaitable[Answer]]]] = {
     "ping": lists.ping,
@@ -71,6 +72,7 @@ class MiddleFront:
         self._gateway = gateway
         self.sessions: set[HostSession] = set()
         self._seen: dict[tuple[str, str, str], Seen] = {}
+        self._known: dict[tuple[bytes, Principal, str], Host] = {}
 
     # Who asks
 
@@ -126,7 +128,22 @@ class MiddleFront:
         return session, Answer(fresh.result_line(cast("Id", frame.id), result))
 
     def modern(self, frame: Frame, principal: Principal, transport: str) -> Host | Bad:
-        """See `troth.gateway.model.Front`."""
+        """See `troth.gateway.model.Front`. Hosts say the same with every request, so it is read once."""
+        said = (frame.parts or {}).get("_meta")
+        if said is None or len(said) > REPEATED or "progressToken" in frame.meta:
+            return self._modern(frame, principal, transport)
+        key = (bytes(said), principal, transport)
+        known = self._known.get(key)
+        if known is None:
+            host = self._modern(frame, principal, transport)
+            if isinstance(host, Bad):
+                return host
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            known = self._known[key] = host
+        return known
+
+    def _modern(self, frame: Frame, principal: Principal, transport: str) -> Host | Bad:
         meta = peek_meta(frame, VERSION_KEY, CAPABILITIES_KEY, INFO_KEY, LEVEL_KEY)
         if isinstance(meta, Bad):
             return meta
@@ -191,7 +208,7 @@ class MiddleFront:
             if frame.method not in relaying.RELAYED:
                 # What is declared may depend on upstreams that just start; who owns a name is waited for by itself.
                 await fleet.settled()
-            built = fleet.promised(connection_of(host))
+            built = fleet.promised_to(host)
             self._see(host, built)
         served = also_served(built, frame.method)
         handler = METHODS.get(frame.method)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 from troth.bridge.asks import NOTHING
 
 if TYPE_CHECKING:
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
 # Host side
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
+class Principal(msgspec.Struct, frozen=True):
     """The unit of isolation: who is behind a host. Never the bytes of a token, ``clientInfo`` or a connection.
 
     Attributes:
@@ -104,8 +105,7 @@ class Session(Protocol):
     """Whether the connection has a channel for messages outside requests; decided before the handshake."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What a request ends with.
 
     Attributes:

@@ -26,6 +26,12 @@ Header = tuple[bytes, bytes]
 ABORT: Final = "troth.abort"
 """Extension of the scope: a function that drops the connection at once. Servers other than ours have none."""
 
+WHOLE: Final = "troth.whole"
+"""Extension of the scope: a function that answers a POST with JSON at once. Servers other than ours have none.
+
+It takes the scope, a status and the body, and returns whether it did.
+"""
+
 JSON: Final = (b"content-type", b"application/json")
 CLOSE: Final = (b"connection", b"close")
 STREAM_HEADERS: Final[tuple[Header, ...]] = (
@@ -52,6 +58,7 @@ class Visit:
         scope: Of ASGI.
         receive: Of ASGI.
         send: Of ASGI.
+        whole: Answers with JSON and no further headers, if the server can do that now; see `WHOLE`.
     """
 
     head: Head
@@ -59,12 +66,18 @@ class Visit:
     scope: Scope
     receive: Receive
     send: Send
+    whole: Callable[[Scope, int, bytes], bool] | None = None
 
     def abort(self) -> None:
         """Drops the connection, if the server lets us."""
         abort = self.scope.get("extensions", {}).get(ABORT)
         if abort is not None:
             abort()
+
+    async def answer(self, status: int, line: bytes, headers: tuple[Header, ...] = ()) -> None:
+        """Answers with JSON in one piece."""
+        if headers or self.whole is None or not self.whole(self.scope, status, line):
+            await respond(self.send, status, line, (JSON, *headers))
 
     def look_out(self, crew: Crew, gone: Callable[[], None]) -> None:
         """Calls `gone` when the connection is, or when the response is complete: the server says the same for both."""

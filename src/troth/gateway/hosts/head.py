@@ -90,8 +90,12 @@ class Head:
 
     @property
     def words(self) -> dict[str, str]:
-        """All headers as text."""
-        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self.headers.items()}
+        """The headers of MCP as text."""
+        return {
+            name.decode("latin-1"): value.decode("latin-1")
+            for name, value in self.headers.items()
+            if name.startswith(b"mcp-")
+        }
 
     @property
     def accepts(self) -> tuple[bool, bool]:
@@ -109,11 +113,12 @@ def head_of(scope: Scope, limits: Limits) -> Head | Refused:
     raw: list[Header] = scope["headers"]
     # White space around a value is none of it (RFC 9110, 5.5); the parser leaves what stands behind.
     headers = {name: value.strip(b" \t") for name, value in raw}
-    if len(raw) > MOST or sum(map(len, headers.values())) > limits.headers:
+    size = sum(map(len, headers.values()))
+    if len(raw) > MOST or size > limits.headers:
         return Refused(
             431, error_line(None, NOT_A_MESSAGE, "headers: too many or too long (limit: headers)"), close=True
         )
-    if max(map(len, headers.values()), default=0) > limits.header:
+    if size > limits.header and max(map(len, headers.values())) > limits.header:
         return Refused(431, error_line(None, NOT_A_MESSAGE, "headers: one is too long (limit: header)"), close=True)
     if len(headers) < len(raw):
         names = [name for name, _ in raw]

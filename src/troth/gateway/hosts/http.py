@@ -17,7 +17,7 @@ import msgspec
 from troth.bridge import NOT_A_MESSAGE
 from troth.bridge.errors import INTERNAL
 from troth.bridge.fresh import error_line
-from troth.gateway.hosts.asgi import Refused, Visit, refuse, respond
+from troth.gateway.hosts.asgi import WHOLE, Refused, Visit, refuse, respond
 from troth.gateway.hosts.counts import Counts
 from troth.gateway.hosts.head import Head, head_of, preflight, with_origin
 from troth.gateway.hosts.legacy_sse import LegacySse
@@ -115,14 +115,15 @@ class HttpHosts:
             assert refused is not None  # noqa: S101 - one of the two is
             await refuse(send, refused)
             return
+        whole = scope.get("extensions", {}).get(WHOLE)
         if head.origin is not None:
-            send = with_origin(send, head.origin)
+            send, whole = with_origin(send, head.origin), None
         if (handler := self._handlers.get((head.method, path))) is None:
             await self._beside(path, head, scope, receive, send)
         elif (principal := self._access.principal(head.authorization)) is None:
             await refuse(send, _unauthorized(head))
         else:
-            await _guarded(handler, Visit(head, principal, scope, receive, send))
+            await _guarded(handler, Visit(head, principal, scope, receive, send, whole))
 
     def _admitted(self, path: str, head: Head) -> Refused | None:
         """Why a request with this head is not for us."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from troth.bridge import NOT_A_MESSAGE, NOT_JSON
 from troth.bridge.fresh import error_line
-from troth.gateway.hosts.asgi import JSON, STREAM_HEAD, Refused, refuse, respond
+from troth.gateway.hosts.asgi import STREAM_HEAD, Refused, refuse, respond
 from troth.gateway.hosts.events import Channel
 from troth.gateway.model import Sort
 
@@ -34,6 +34,9 @@ _T = TypeVar("_T")
 
 GONE: Final = 499
 """Stands for the status of a request whose host is gone; nothing is sent."""
+
+
+_JSON: Final = b"application/json"
 
 
 class Phase(Enum):
@@ -225,7 +228,7 @@ class Post:
         elif not line:
             await respond(self.visit.send, 202, b"", headers)
         elif self.json:
-            await respond(self.visit.send, status, line, (JSON, *headers))
+            await self.visit.answer(status, line, headers)
         else:
             await self._event(line, headers)
 
@@ -290,10 +293,10 @@ class Post:
 
 def _unfit(headers: Mapping[bytes, bytes], limits: Limits) -> tuple[int, str]:
     """Status and words for a body that is not taken; 0 for one that is."""
-    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if kind != b"application/json":
+    kind = headers.get(b"content-type", b"")
+    if kind != _JSON and kind.partition(b";")[0].strip().lower() != _JSON:
         return 415, "Content-Type: application/json belongs here"
-    if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+    if b"content-encoding" in headers and headers[b"content-encoding"].strip().lower() != b"identity":
         return 415, "Content-Encoding: send the body as it is"
     length = headers.get(b"content-length", b"0")
     if len(length) > 12 or (length.isdigit() and int(length) > limits.body):

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
@@ -225,7 +224,7 @@ class Talk:
         """See `Conversation`."""
         waiter = Waiter(lambda frame: self._owner.heard(self, frame))
         if request.timeout is None:
-            request = replace(request, timeout=self._limits.method)
+            request = msgspec.structs.replace(request, timeout=self._limits.method)
         number = self.start(request, waiter)
         try:
             outcome = await waiter.outcome

@@ -27,7 +27,7 @@ VERSION, INFO, CAPABILITIES, LEVEL, SUBSCRIPTION, SERVER_INFO = (
     for name in ("protocolVersion", "clientInfo", "clientCapabilities", "logLevel", "subscriptionId", "serverInfo")
 )
 TOKEN: Final = "progressToken"  # noqa: S105 - a name on the wire
-HOP: Final = (VERSION, INFO, CAPABILITIES, LEVEL, TOKEN)
+HOP: Final = frozenset({VERSION, INFO, CAPABILITIES, LEVEL, TOKEN})
 """Members of ``_meta`` that hold for one hop: what the host wrote there is never passed on."""
 
 VERSION_HEADER: Final = frozenset({"2025-06-18", "2025-11-25"})
@@ -47,6 +47,7 @@ class Envelope:
         self.era = register().era(revision)
         self._headers: dict[str, str] = {}
         self._meta: dict[str, object] = {}
+        self._by_method: dict[str, dict[str, str]] = {}
         self._modern = self.era is Era.MODERN
         if self._modern or (agreed and revision in VERSION_HEADER):
             self._headers["MCP-Protocol-Version"] = revision
@@ -69,19 +70,22 @@ class Envelope:
             meta[TOKEN] = number
         drop = request.drop_meta
         if frame.meta:
-            drop = {*drop, *(name for name in HOP if name in frame.meta and name not in meta)}
+            # What is written anew needs no dropping.
+            drop = (HOP.intersection(frame.meta).difference(meta)).union(drop)
         return rewrite(frame, id=number, params=request.params, drop=request.drop, meta=meta, drop_meta=drop)
 
     def headers(self, request: Outgoing) -> dict[str, str]:
         """The headers that go with the request over HTTP, without the session's."""
         if not self._modern:
             return self._headers
-        headers = {**self._headers, "Mcp-Method": encoded(request.frame.method)}
-        if request.name:
-            headers["Mcp-Name"] = encoded(request.name)
-        if request.headers:
-            headers.update(request.headers)
-        return headers
+        method = request.frame.method
+        common = self._by_method.get(method)
+        if common is None:
+            # Methods that are sent on are the few that the gateway knows.
+            common = self._by_method[method] = {**self._headers, "Mcp-Method": encoded(method)}
+        if not request.name:
+            return {**common, **request.headers}
+        return {**common, "Mcp-Name": encoded(request.name), **request.headers}
 
     @property
     def common(self) -> dict[str, str]:

@@ -282,7 +282,8 @@ class HttpLink:
             if not (value.isascii() and value.isprintable() and " " not in value and len(value) <= self._limits.header):
                 return Problem(words="the server gives a session id that is no visible ASCII")
             self._receiver.session(key, value)
-        if coding := response.header("content-encoding").strip().lower().replace("identity", ""):
+        coding = response.header("content-encoding")
+        if coding and (coding := coding.strip().lower().replace("identity", "")):
             return Problem(words=f"the answer is compressed ({excerpt(coding)}) although that was not accepted")
         kind = kind_of(response)
         if kind == EVENTS:
@@ -293,13 +294,13 @@ class HttpLink:
         body = await self._body(response, self._limits.line)
         if body is None:
             return Problem(words=f"the answer has more than {self._limits.line} bytes")
+        if kind == JSON and body and not body.isspace() and self._receive(key, body):
+            return None
         told = f"HTTP {response.status} with {excerpt(kind) or 'no content type'}"
         if kind != JSON:
             return Problem(words=f"{told}, neither {JSON} nor {EVENTS}; it begins: {self._veil.quote(body)}")
         if not body.strip():
             return Problem(words=f"{told} without a body")
-        if self._receive(key, body):
-            return None
         return Problem(words=f"{told} that is no response to the request: {self._veil.quote(body)}")
 
     def _receive(self, key: Id | None, data: bytes) -> bool:
@@ -464,7 +465,8 @@ class HttpLink:
 
 def kind_of(response: Response) -> str:
     """The media type of a body, in lower case."""
-    return response.header("content-type").partition(";")[0].strip().lower()
+    kind = response.header("content-type")
+    return kind if kind == JSON else kind.partition(";")[0].strip().lower()
 
 
 def _unresumed(problem: Problem) -> Problem:
