@@ -20,6 +20,7 @@ ROOMS = (
     "troth",
     "troth.bridge",
     "troth.capabilities",
+    "troth.gating",
     "troth.register",
     "troth.results",
     "troth.results.typed",
@@ -91,7 +92,8 @@ def test_the_public_names_of_a_room_exist_once_and_in_order(room: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "room", ["troth.bridge", "troth.capabilities", "troth.register", "troth.results", "troth.testing"]
+    "room",
+    ["troth.bridge", "troth.capabilities", "troth.gating", "troth.register", "troth.results", "troth.testing"],
 )
 def test_a_room_exports_all_that_its_front_holds(room: str) -> None:
     assert set(import_module(room).__all__) == offered(room)
@@ -113,7 +115,7 @@ def test_no_module_is_long() -> None:
     assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
 
 
-@pytest.mark.parametrize("folder", ["register", "capabilities", "bridge"])
+@pytest.mark.parametrize("folder", ["register", "capabilities", "gating", "bridge"])
 def test_the_deciding_rooms_read_no_clock_and_write_no_log(folder: str) -> None:
     banned = {"datetime", "logging", "random", "threading", "time"}
     found = {

@@ -115,15 +115,21 @@ def resolve(path: str, side: Side) -> Key:
     Raises:
         ValueError: No revision defines such a field on that side; the message names the nearest one.
     """
+    key = find(path, side)
+    if key is None:
+        raise ValueError(f"no {side} capability is called {shown(path)!r}{_hint(path, side)}")
+    return key
+
+
+def find(path: str, side: Side) -> Key | None:
+    """The member key as ``resolve`` gives it; None where no revision defines such a field."""
     bracket = path.find("[")
     key = tuple(path.split("."))
     if bracket >= 0 and (inside := _BRACKET.match(path, bracket)):
         key = (path[:bracket], inside[2])
     elif key[0] in maps(side) and len(key) > 1:
         key = (key[0], path.partition(".")[2])
-    if key in rows(side) or (len(key) == 2 and key[0] in maps(side)):
-        return key
-    raise ValueError(f"no {side} capability is called {shown(path)!r}{_hint(path, side)}")
+    return key if key in rows(side) or (len(key) == 2 and key[0] in maps(side)) else None
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

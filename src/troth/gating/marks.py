@@ -1,0 +1,87 @@
+"""``@requires``: marks a function with what it needs, and finds the mark again under whatever wraps the function.
+
+A mark is an attribute of the function object, so it does not matter whether it stands above or below a framework's
+decorator: what reads the marks takes the function out of the framework's object.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from troth.gating.need import Need, both
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from troth.gating.requirement import Requirement
+
+MARK: Final = "__troth_requires__"
+"""The attribute."""
+
+INSIDE: Final = ("__wrapped__", "__func__", "fn")
+"""Attributes that lead to another form of the same function: inside decorators, methods, and the tools, prompts and
+resources of frameworks."""
+
+WITHIN: Final = (*INSIDE, "func")
+"""The same, and the function inside ``functools.partial``, which others may use without needing anything."""
+
+DEEPEST: Final = 32
+"""Wrappers around a function that are looked through."""
+
+_T = TypeVar("_T")
+
+
+def requires(requirement: Requirement, *, message: str = "") -> Callable[[_T], _T]:
+    """Marks a tool, prompt, resource or resource template with the client capabilities that it needs.
+
+    Works on functions and methods, sync and async, and on what a framework's decorator makes of them. Marks on the same
+    function add up.
+
+    Args:
+        requirement: What is needed: ``SAMPLING``, ``SAMPLING | ROOTS``, ``any_of(ROOTS, ELICITATION_FORM)``.
+        message: What a client without it is told; empty for the usual words.
+
+    Raises:
+        TypeError: On the decorated object, if it has no function to mark.
+    """
+    need = Need(requirement, message)
+
+    def mark(target: _T) -> _T:
+        done = 0
+        for layer in _layers(target, INSIDE):
+            try:
+                setattr(layer, MARK, both(need, _own(layer)))
+            except (AttributeError, TypeError, ValueError):
+                continue
+            done += 1
+        if not done:
+            raise TypeError(f"requires() marks functions and methods, and {type(target).__qualname__} holds none")
+        return target
+
+    return mark
+
+
+def marked(thing: object) -> Need | None:
+    """What the marks on a function, or on the function inside ``thing``, ask for together; None without marks."""
+    need: Need | None = None
+    for layer in _layers(thing, WITHIN):
+        need = both(need, _own(layer))
+    return need
+
+
+def _own(layer: object) -> Need | None:
+    found = getattr(layer, MARK, None)
+    return found if isinstance(found, Need) else None
+
+
+def _layers(thing: object, within: tuple[str, ...]) -> Iterator[object]:
+    """The object itself, then what it wraps, from the outside in."""
+    seen: list[object] = []
+    waiting = [thing]
+    while waiting and len(seen) < DEEPEST:
+        layer = waiting.pop(0)
+        if any(layer is known for known in seen):
+            continue
+        seen.append(layer)
+        yield layer
+        waiting += (inner for name in within if callable(inner := getattr(layer, name, None)))
