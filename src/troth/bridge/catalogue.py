@@ -190,7 +190,7 @@ class Catalogue:
                 return _owned(one.source.name, one.source.prefix, uri, own)
         if len(self._bare) == 1:
             return _owned(self._bare[0], "", uri, uri)
-        fitting = [entry for entry in self._entries["templates"].values() if not entry.prefix and _fits(entry.own, uri)]
+        fitting = [entry for entry in self._entries["templates"].values() if not entry.prefix and fits(entry.own, uri)]
         if not fitting:
             return None
         # The first of those that say most about the URI.
@@ -222,7 +222,7 @@ def _owned(source: str, prefix: str, shown: str, own: str) -> Entry:
     return Entry(kind="resources", shown=shown, source=source, prefix=prefix, own=own)
 
 
-def _fits(template: str, uri: str) -> bool:
+def fits(template: str, uri: str) -> bool:
     """Whether a URI can come of a URI template (RFC 6570): an expression stands for any text. Linear in its length."""
     first, *rest = _EXPRESSION.split(template)
     if not rest:

@@ -18,7 +18,7 @@ import anyio.from_thread
 import anyio.lowlevel
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from anyio.abc import TaskGroup
 
@@ -102,7 +102,7 @@ class Announcer:
         return bool(self._running)
 
     @asynccontextmanager
-    async def lifespan(self, state: object) -> AsyncIterator[Callable[[Change | None], None]]:
+    async def lifespan(self, state: object) -> AsyncGenerator[Callable[[Change | None], None]]:
         """The tasks of one run of a server.
 
         Args:

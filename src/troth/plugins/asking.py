@@ -5,7 +5,7 @@ Source: 2025-11-25 client/sampling, client/roots, client/elicitation; 2026-07-28
 
 from __future__ import annotations
 
-import sys
+import inspect
 from typing import TYPE_CHECKING, Final
 
 from troth.gating import (
@@ -22,9 +22,6 @@ from troth.gating import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import FrameType
-
-Params = "Mapping[str, object]"
 
 NOTHING: Final = Requirement()
 
@@ -81,7 +78,7 @@ def needed(method: str, params: Mapping[str, object] | None) -> Requirement:
 
 def place() -> str:
     """``file:line`` of the author's code that runs; empty if there is none on the stack."""
-    frame: FrameType | None = sys._getframe(1)
+    frame = inspect.currentframe()
     while frame is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] not in LIBRARIES:
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"

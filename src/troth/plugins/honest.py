@@ -7,7 +7,7 @@ declaration for a revision from it, judges requests by that declaration, and lis
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
@@ -16,16 +16,18 @@ import msgspec
 from troth.bridge.errors import ErrorValue, not_supported, unknown_method
 from troth.bridge.promise import also_served
 from troth.capabilities import build, read_client
-from troth.gating import Decision, GatingSettings, Need, Primitive, decide, missing
-from troth.gating.decide import PrimitiveKind
+from troth.capabilities.values import is_object
+from troth.gating import META_KEY, Decision, GatingSettings, Need, Primitive, decide, missing
 from troth.register import Era, register
 from troth.results import spell
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from troth.capabilities import Built, ClientCapabilities, Facts
     from troth.gating import Requirement
+    from troth.gating.decide import PrimitiveKind
+    from troth.plugins.announcing import Change
 
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 """Where a modern request keeps what its client declares (2026-07-28 basic)."""
@@ -88,7 +90,7 @@ class Source(Protocol):
         """Grows whenever something is registered or removed."""
         ...
 
-    def facts(self, said: Mapping[str, object] | None, revision: str) -> Facts:
+    def facts(self, said: Mapping[str, object] | None, revision: str, /) -> Facts:
         """What the server really serves, now.
 
         Args:
@@ -97,16 +99,29 @@ class Source(Protocol):
         """
         ...
 
-    def gated(self, kind: PrimitiveKind) -> bool:
+    def stale(self, family: str, /) -> None:
+        """Told when the author says that a list changed."""
+        ...
+
+    def gated(self, kind: PrimitiveKind, /) -> bool:
         """Whether any primitive of the kind needs something; True where that cannot be known."""
         ...
 
-    def names(self, kind: PrimitiveKind) -> Collection[str]:
+    def names(self, kind: PrimitiveKind, /) -> Collection[str]:
         """Primitives of the kind that are known to need something."""
         ...
 
-    async def need(self, kind: PrimitiveKind, name: str, context: object) -> Need | None:
-        """What a primitive needs, by the name that hosts use; a concrete URI for what a template serves."""
+    async def need(
+        self, kind: PrimitiveKind, name: str, context: object, item: Mapping[str, Any] | None = None, /
+    ) -> Need | None:
+        """What a primitive needs.
+
+        Args:
+            kind: Its kind.
+            name: The name that hosts use; a concrete URI for what a template serves.
+            context: The context of the framework.
+            item: Its entry in a list, where it stands in one.
+        """
         ...
 
 
@@ -118,16 +133,18 @@ class Current:
         revision: The revision in force.
         client: What the host declared; None if it sent no capabilities (legacy).
         built: What was declared to it.
+        tell: Tells all hosts of the server of a change.
     """
 
     revision: str
     client: ClientCapabilities | None
     built: Built
+    tell: Callable[[Change], None] = field(repr=False)
 
     @property
     def era(self) -> Era:
         """Legacy or modern."""
-        return register().era(self.revision)
+        return _era(self.revision)
 
     def can(self, requirement: Requirement) -> bool:
         """Whether the host declared all of a requirement, in the revision in force."""
@@ -136,6 +153,11 @@ class Current:
     def missing(self, requirement: Requirement) -> tuple[str, ...]:
         """What the host did not declare of a requirement, in the register's order."""
         return missing(requirement, self.client, revision=self.revision)
+
+
+@lru_cache(maxsize=64)
+def _era(revision: str) -> Era:
+    return register().era(revision)
 
 
 CURRENT: ContextVar[Current | None] = ContextVar("troth_current", default=None)
@@ -247,12 +269,17 @@ class Honest:
         hidden: list[Decision] = []
         for item in result.get(shape.member) or ():
             name = str(item.get(shape.name, ""))
-            need = await self.source.need(kind, name, context)
-            decision = None if need is None else self.decide(asker, Primitive(kind, name), need)
-            if decision is None or decision.allowed:
+            need = await self.source.need(kind, name, context, item)
+            if need is None:
                 shown.append(item)
+                continue
+            decision = self.decide(asker, Primitive(kind, name), need)
+            if decision.allowed:
+                shown.append(_stating(item, need) if self.settings.meta else _silent(item))
             else:
                 hidden.append(decision)
+        if not self.source.names(kind):
+            return Seen(result)
         result = {**result, shape.member: shown}
         if asker.era is Era.MODERN:
             result["cacheScope"] = "private"
@@ -288,6 +315,26 @@ def _used(method: str, params: Mapping[str, Any]) -> Primitive | None:
     return Primitive("templates", str(ref.get("uri", "")))
 
 
+def _stating(item: Mapping[str, Any], need: Need) -> dict[str, Any]:
+    """An entry of a list whose ``_meta`` says what it needs, for gateways to read."""
+    return {**item, "_meta": {**(item.get("_meta") or {}), META_KEY: _json(need)}}
+
+
+def _silent(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An entry of a list whose ``_meta`` says nothing of needs."""
+    meta = item.get("_meta")
+    if not meta or META_KEY not in meta:
+        return item
+    rest = {key: value for key, value in meta.items() if key != META_KEY}
+    return {**item, "_meta": rest} if rest else {key: value for key, value in item.items() if key != "_meta"}
+
+
+@lru_cache(maxsize=1024)
+def _json(need: Need) -> dict[str, object]:
+    return need.json()
+
+
+@lru_cache(maxsize=256)
 def known(method: str) -> bool:
     """Whether any revision defines a method."""
     return any((method, revision) in register().methods for revision in register().revisions)
@@ -299,16 +346,21 @@ def spelled(method: str, result: dict[str, Any], revision: str) -> dict[str, Any
     Frameworks spell results for the newest revision of each era by themselves.
     """
     definition = RESULTS.get(method)
-    if definition is None or register().newest(register().era(revision)) == revision:
+    if definition is None or newest(revision):
         return result
     return spell(result, definition, revision)
 
 
+@lru_cache(maxsize=64)
+def newest(revision: str) -> bool:
+    """Whether a revision is the newest of its era."""
+    return register().newest(_era(revision)) == revision
+
+
 def declared_by(params: Mapping[str, Any] | None, revision: str) -> ClientCapabilities:
     """What a modern request declares; nothing where its ``_meta`` does not say."""
-    meta: Any = (params or {}).get("_meta")
-    raw: object = meta.get(CAPABILITIES_KEY) if isinstance(meta, dict) else {}  # pyright: ignore[reportUnknownMemberType]
-    return read(raw, revision)
+    meta: object = (params or {}).get("_meta")
+    return read(meta.get(CAPABILITIES_KEY) if is_object(meta) else {}, revision)
 
 
 def read(raw: object, revision: str) -> ClientCapabilities:

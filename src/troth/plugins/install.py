@@ -10,10 +10,14 @@ import tomllib
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from troth.capabilities.values import is_object
 from troth.gating import GatingSettings, Need, Needs, read_settings, settings_from_environment
+from troth.gating.needs import KINDS
+from troth.plugins.announcing import Change
+from troth.plugins.honest import CURRENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
 _S = TypeVar("_S")
 
 PLUGINS: Final[Mapping[str, str]] = {
-    "mcp.server": "troth.plugins.mcp_source",
+    "mcp.server": "troth.plugins.mcp_install",
     "fastmcp": "troth.plugins.fastmcp_source",
 }
 """Where classes of server objects come from -> the plug-in that installs."""
@@ -40,11 +44,13 @@ class Options:
         needs: What primitives need, from all sources.
         base: The author's own set of capabilities, which can only take away.
         announces: Families whose changes the author announces by hand.
+        outside: Whether needs may come from elsewhere than marks and ``_meta``.
     """
 
     needs: Needs
     base: Mapping[str, object] | None
     announces: frozenset[str]
+    outside: bool
 
 
 _installed: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -82,21 +88,64 @@ def install(
         TypeError: It is none of those servers.
         ValueError: It has Troth already, or the configuration is wrong.
     """
-    if _find(server) is not None:
+    if installed(server):
         raise ValueError("troth is installed in this server already; install it once")
     settings = _settings(config)
     given = {"allow_when_not_declared": allow_when_not_declared, "meta": meta}
     settings = replace(settings, **{key: value for key, value in given.items() if value is not None})
-    options = Options(needs=Needs(requirements, need, settings), base=capabilities, announces=frozenset(announces))
+    options = Options(
+        needs=Needs(requirements, need, settings),
+        base=capabilities,
+        announces=frozenset(announces),
+        outside=bool(requirements or need or any(getattr(settings, kind) for kind in KINDS)),
+    )
     _installed[server] = _plugin(server).install(server, options)
     return server
 
 
-def _find(server: object) -> Any:
-    try:
-        return _installed.get(server)
-    except TypeError:
-        return None
+def installed(server: object) -> bool:
+    """Whether Troth is installed in a server."""
+    return server in _installed
+
+
+def notify_tools_changed(server: object = None) -> None:
+    """Tells every host that the list of tools changed.
+
+    What is registered with, or removed from, an ``MCPServer`` or a FastMCP is told by itself. May be called from any
+    thread; does not wait.
+
+    Args:
+        server: Of which server; without it, the one whose request is handled here, else every one with Troth.
+    """
+    _tell(Change("tools"), server)
+
+
+def notify_prompts_changed(server: object = None) -> None:
+    """Tells every host that the list of prompts changed; see ``notify_tools_changed``."""
+    _tell(Change("prompts"), server)
+
+
+def notify_resources_changed(server: object = None) -> None:
+    """Tells every host that the list of resources or templates changed; see ``notify_tools_changed``."""
+    _tell(Change("resources"), server)
+
+
+def notify_resource_updated(uri: str, server: object = None) -> None:
+    """Tells every host that subscribed to a resource that it changed; see ``notify_tools_changed``."""
+    _tell(Change("resources", str(uri)), server)
+
+
+def _tell(change: Change, server: object) -> None:
+    now = CURRENT.get()
+    if server is not None:
+        if not installed(server):
+            raise ValueError("troth is not installed in this server: call troth.install(server) first")
+        _installed[server].tell(change)
+    elif now is not None:
+        now.tell(change)
+    else:
+        for middleware in tuple(_installed.values()):
+            middleware.tell(change)
 
 
 def _plugin(server: object) -> Any:
@@ -119,8 +168,8 @@ def _settings(config: str | Path | None) -> GatingSettings:
             table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise ValueError(f"{path}: cannot be read as TOML: {error}") from None
-        found = table.get("gating", {})
-        if not isinstance(found, dict):
+        found: object = table.get("gating", {})
+        if not is_object(found):
             raise ValueError(f"{path}: gating: a table belongs here")
-        base = read_settings(found, f"{path}: gating")
+        base = read_settings(cast("Mapping[str, object]", found), f"{path}: gating")
     return settings_from_environment(os.environ, base)

@@ -6,17 +6,16 @@ it refuses by the declaration first, and the SDK's own checks come after. What h
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
-from pydantic import BaseModel
 
 from troth.gating import ELICITATION_URL
 from troth.plugins.announcing import Audience, Change
 from troth.plugins.honest import CURRENT, LISTS, Current, declared_by, read, spelled
-from troth.plugins.mcp_session import STATE, Session, SessionState, connection_of, not_met
+from troth.plugins.mcp_session import STATE, Session, SessionState, as_dict, connection_of, not_met
 from troth.plugins.telemetry import note_list
 from troth.register import Era, register
 
@@ -49,14 +48,19 @@ class Middleware:
         honest: The judgement.
         announcer: Who is told of changes.
         bus: What modern listeners hang on.
-        methods: The server's handlers, by ``get_request_handler``.
+        server: The low-level server.
     """
 
     honest: Honest
     announcer: Announcer
     bus: SubscriptionBus
     server: Any
-    sessions: set[SessionState] = field(default_factory=set[SessionState])
+
+    def tell(self, change: Change) -> None:
+        """Tells all hosts of a change, from any thread."""
+        if change.uri is None:
+            self.honest.source.stale(change.family)
+        self.announcer.tell(change)
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """One message. See ``mcp.server.context.ServerMiddleware``."""
@@ -97,7 +101,7 @@ class Middleware:
             CURRENT.reset(token)
         if state is not None:
             state.noted(method, ctx.params)
-        return await self._shaped(method, asker, _as_dict(result), session, ctx)
+        return await self._shaped(method, asker, as_dict(result), session, ctx)
 
     async def _shaped(
         self, method: str, asker: Current, result: dict[str, Any], session: Session, ctx: Context
@@ -111,8 +115,11 @@ class Middleware:
             if seen.gated:
                 note_list(asker, method, seen.shown, seen.hidden)
         elif result.get("resultType") == "input_required":
-            for request in (result.get("inputRequests") or {}).values():
-                session.check(request.get("method", ""), request.get("params"))
+            asked = cast("dict[str, dict[str, Any]]", result.get("inputRequests") or {})
+            for request in asked.values():
+                session.check(str(request.get("method")), request.get("params"))
+        elif session.swallowed(result):
+            raise cast("MCPError", session.refused)
         return spelled(method, result, asker.revision)
 
     def _asker(self, ctx: Context, connection: Connection) -> Current | None:
@@ -125,22 +132,23 @@ class Middleware:
         revision = ctx.protocol_version
         if register().era(revision) is Era.LEGACY:
             # Stateless HTTP: no session, so nothing is known of the host and nothing can be pushed to it.
-            return Current(revision, None, self.honest.declaration(revision, push=False))
+            return Current(revision, None, self.honest.declaration(revision, push=False), self.tell)
         return Current(
             revision,
             declared_by(ctx.params, revision),
             self.honest.declaration(revision, push=self.announcer.running),
+            self.tell,
         )
 
     async def _initialize(self, ctx: Context, connection: Connection, call_next: CallNext) -> HandlerResult:
-        result = _as_dict(await call_next(ctx))
+        result = as_dict(await call_next(ctx))
         revision = str(result.get("protocolVersion"))
         push = connection.has_standalone_channel and self.announcer.running
         said = cast("dict[str, object]", result.get("capabilities") or {})
         built = self.honest.declaration(revision, push=push, said=said)
         client = read((ctx.params or {}).get("capabilities"), revision)
         before: SessionState | None = connection.state.get(STATE)
-        state = SessionState(Current(revision, client, built), ctx.session)
+        state = SessionState(Current(revision, client, built, self.tell), ctx.session)
         connection.state[STATE] = state
         if before is not None:
             state.audience, state.leave = before.audience, before.leave
@@ -205,10 +213,3 @@ class Middleware:
 
 def _error(value: ErrorValue) -> MCPError:
     return MCPError(value.code, value.message, value.data)
-
-
-def _as_dict(result: HandlerResult) -> dict[str, Any]:
-    """A result that may be changed: frameworks hand out models in some places."""
-    if isinstance(result, BaseModel):
-        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
-    return dict(result or {})

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import mcp_types as types
-from mcp.server.connection import Connection
 from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 from mcp_types import ErrorData
+from pydantic import BaseModel
 
 from troth.gating import CapabilityNotMet, Decision, Need, Primitive, decide
 from troth.plugins.announcing import Audience, Change
@@ -21,6 +20,10 @@ from troth.plugins.telemetry import note_refusal
 from troth.register import Era
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mcp.server.connection import Connection
+    from mcp.server.context import HandlerResult
     from mcp.server.subscriptions import ServerEvent, SubscriptionBus
 
     from troth.gating import Requirement
@@ -59,6 +62,13 @@ def connection_of(session: ServerSession) -> Connection:
     return cast("Connection", vars(session)["_connection"])
 
 
+def as_dict(result: HandlerResult) -> dict[str, Any]:
+    """A result that may be changed: frameworks hand out models in some places."""
+    if isinstance(result, BaseModel):
+        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return dict(result or {})
+
+
 def event(change: Change) -> ServerEvent:
     """A change as the SDK's buses carry it."""
     return EVENTS[change.family]() if change.uri is None else ResourceUpdated(uri=change.uri)
@@ -78,19 +88,19 @@ def notification(change: Change) -> Any:
     return types.ResourceUpdatedNotification(params=types.ResourceUpdatedNotificationParams(uri=change.uri))
 
 
-class NotMet(MCPError, CapabilityNotMet):
+class NotMet(MCPError, CapabilityNotMet):  # noqa: N818 - a kind of CapabilityNotMet
     """``CapabilityNotMet`` in a form that the SDK sends as the error of the request."""
 
     def __init__(self, decision: Decision, where: str = "") -> None:
+        # The two bases want different arguments, so their own constructors are passed by.
         Exception.__init__(self, decision.code, decision.message, decision.data)
         self.error = ErrorData(code=decision.code, message=decision.message, data=decision.data)
         self.decision = decision
         self.missing = decision.missing
         self.primitive = decision.primitive
-        self.where = where
-
-    def __str__(self) -> str:
-        return f"{self.message} (asked at {self.where})" if self.where else self.message
+        if where:
+            # A note stands in tracebacks, and in nothing that a framework sends to the host.
+            self.add_note(f"asked at {where}")
 
 
 def not_met(asker: Current, method: str, decision: Decision, where: str = "") -> NotMet:
@@ -157,6 +167,13 @@ class Session(ServerSession):
         self._state = state
         self._method = method
         self._bus = bus
+        self.refused: NotMet | None = None
+
+    def swallowed(self, result: Mapping[str, Any]) -> bool:
+        """Whether a result only repeats a refusal in words, as a framework does that makes results of errors."""
+        if self.refused is None or not result.get("isError"):
+            return False
+        return any(self.refused.message in str(block.get("text", "")) for block in result.get("content") or ())
 
     async def send_request(self, request: Any, result_type: Any, *args: Any, **kwargs: Any) -> Any:
         """Asks the host, if it declared that it answers this.
@@ -182,7 +199,8 @@ class Session(ServerSession):
         """The refusal of a request that the host did not declare."""
         decision = decide(Primitive("tools", method), Need(need), self._asker.client)
         words = f"Client missing capabilities to answer '{method}': {', '.join(decision.missing)}"
-        return not_met(self._asker, method, replace(decision, message=words), place())
+        self.refused = not_met(self._asker, method, replace(decision, message=words), place())
+        return self.refused
 
     async def send_notification(self, notification: Any, related_request_id: types.RequestId | None = None) -> None:
         """Tells the host, if it was promised that it is told."""
@@ -207,4 +225,5 @@ class Session(ServerSession):
         if not self._asker.built.has("logging"):
             logger.info("a log message was not sent: logging is not declared to this host")
         elif self._state is None or level not in LEVELS or LEVELS.index(level) >= self._state.level:
-            await super().send_log_message(level, data, *args, **kwargs)
+            # The method is deprecated with the capability (SEP-2577); hosts of today still want messages.
+            await super().send_log_message(level, data, *args, **kwargs)  # pyright: ignore[reportDeprecated]

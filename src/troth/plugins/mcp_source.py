@@ -1,4 +1,4 @@
-"""What Troth knows of the SDK's servers (``mcp`` 2) that it is installed in: ``MCPServer`` and the low-level ``Server``.
+"""What Troth knows of a server of the SDK (``mcp`` 2) that it is installed in.
 
 An ``MCPServer`` keeps what is registered in dicts, which are watched, so needs are read once per change. A low-level
 server keeps its lists inside its handlers; there, needs stand in ``_meta`` of what it lists, and in the requirements
@@ -7,28 +7,29 @@ that were given to ``install``.
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import mcp_types as types
-from mcp.server.mcpserver import MCPServer
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 
-from troth.capabilities.facts import Facts
-from troth.gating import Need, Needs, Primitive, with_need
-from troth.plugins.announcing import Announcer, Change
-from troth.plugins.honest import Honest
-from troth.plugins.mcp_middleware import Middleware
+from troth.bridge.catalogue import fits
+from troth.capabilities.facts import FAMILIES
+from troth.gating import Need, Needs, Primitive
+from troth.plugins.announcing import Change
+from troth.plugins.honest import LISTS
 from troth.plugins.mcp_sdk import facts as facts_of
-from troth.plugins.mcp_session import change_of, event
+from troth.plugins.mcp_session import as_dict
 from troth.plugins.watching import watch
+from troth.register import Era, register
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from mcp.server.lowlevel import Server
+    from mcp.server.mcpserver import MCPServer
 
+    from troth.capabilities.facts import Facts
     from troth.gating.decide import PrimitiveKind
     from troth.plugins.install import Options
 
@@ -52,7 +53,7 @@ class McpServerSource:
         changed: Told of a family when something of it is registered or removed.
     """
 
-    def __init__(self, server: MCPServer[Any], needs: Needs, changed: Any) -> None:
+    def __init__(self, server: MCPServer[Any], needs: Needs, changed: Callable[[Change], None]) -> None:
         self._server = server
         self._needs = needs
         self._found: dict[PrimitiveKind, dict[str, Need]] = {}
@@ -62,11 +63,14 @@ class McpServerSource:
             if not watch(vars(server).get(manager), attribute, lambda k=kind, f=family: self._told(k, f, changed)):
                 self._announced.discard(family)
 
-    def facts(self, said: Mapping[str, object] | None, revision: str) -> Facts:
+    def facts(self, said: Mapping[str, object] | None, _revision: str) -> Facts:
         """See ``Source``. What the SDK would say of an ``MCPServer`` is no more than its handlers."""
         experimental = cast("dict[str, Mapping[str, object]]", (said or {}).get("experimental") or {})
         found = facts_of(self._server)
         return replace(found, announces=frozenset(self._announced), experimental={**found.experimental, **experimental})
+
+    def stale(self, _family: str) -> None:
+        """See ``Source``. What is kept is watched."""
 
     def gated(self, kind: PrimitiveKind) -> bool:
         """See ``Source``."""
@@ -76,7 +80,9 @@ class McpServerSource:
         """See ``Source``."""
         return self._of(kind)
 
-    async def need(self, kind: PrimitiveKind, name: str, context: object) -> Need | None:
+    async def need(
+        self, kind: PrimitiveKind, name: str, _context: object, _item: Mapping[str, Any] | None = None
+    ) -> Need | None:
         """See ``Source``."""
         needs = self._of(kind)
         if kind != "resources" or name in self._kept("resources"):
@@ -89,7 +95,7 @@ class McpServerSource:
                 return templates.get(template.uri_template)
         return None
 
-    def _told(self, kind: PrimitiveKind, family: str, changed: Any) -> None:
+    def _told(self, kind: PrimitiveKind, family: str, changed: Callable[[Change], None]) -> None:
         self._found.pop(kind, None)
         self.version += 1
         changed(Change(family))
@@ -107,10 +113,111 @@ class McpServerSource:
                 need = self._needs.of(Primitive(kind, name), item, item.meta)
                 if need is not None:
                     found[name] = need
-                    if self._needs.settings.meta:
-                        item.meta = with_need(item.meta, need)
             self._found[kind] = found
         return found
+
+
+class LowLevelSource:
+    """A low-level ``Server``.
+
+    Args:
+        server: The server.
+        options: What was given to ``install``.
+        listens: Whether the author serves ``subscriptions/listen``.
+    """
+
+    def __init__(self, server: LowLevel, options: Options, *, listens: bool) -> None:
+        self._server = server
+        self._options = options
+        self._listens = listens
+        self._found: dict[PrimitiveKind, dict[str, Need]] = {}
+        self._learnt: dict[PrimitiveKind, int] = {}
+        self.version = 0
+
+    def facts(self, said: Mapping[str, object] | None, revision: str) -> Facts:
+        """See ``Source``.
+
+        Lists stand in the author's handlers, so their changes are announced by the author or not at all: what was said
+        so to the SDK, or to ``install``, is believed.
+        """
+        if said is None:
+            made = self._server.get_capabilities(protocol_version=revision)
+            said = made.model_dump(by_alias=True, mode="json", exclude_none=True)
+        found = facts_of(self._server)
+        announces = {family for family in FAMILIES if _flag(said, family) or family in self._options.announces}
+        if not self._listens and register().era(revision) is Era.MODERN:
+            # The SDK derives these flags from the handler, which is ours.
+            announces &= self._options.announces
+        listen = {f"{family}ListChanged" for family in announces} | {"resourceSubscriptions"}
+        experimental = cast("dict[str, Mapping[str, object]]", said.get("experimental") or {})
+        return replace(found, announces=announces, listen=listen, experimental=experimental)
+
+    def stale(self, _family: str) -> None:
+        """See ``Source``."""
+        self.version += 1
+
+    def gated(self, _kind: PrimitiveKind) -> bool:
+        """See ``Source``."""
+        return True
+
+    def names(self, kind: PrimitiveKind) -> Collection[str]:
+        """See ``Source``."""
+        return self._found.get(kind, {})
+
+    async def need(
+        self, kind: PrimitiveKind, name: str, context: object, item: Mapping[str, Any] | None = None
+    ) -> Need | None:
+        """See ``Source``."""
+        if item is not None:
+            return self._note(kind, name, item)
+        await self._learn(kind, cast("Any", context))
+        need = self._found.get(kind, {}).get(name)
+        if kind != "resources" or need is not None:
+            return need
+        await self._learn("templates", cast("Any", context))
+        return fitting(self._found.get("templates", {}), name)
+
+    def _note(self, kind: PrimitiveKind, name: str, item: Mapping[str, Any]) -> Need | None:
+        need = self._options.needs.of(Primitive(kind, name), None, item.get("_meta"))
+        if need is not None:
+            self._found.setdefault(kind, {})[name] = need
+        elif kind in self._found:
+            self._found[kind].pop(name, None)
+        return need
+
+    async def _learn(self, kind: PrimitiveKind, context: Any) -> None:
+        """Reads a list of the server's own once per change, so that a call is judged although nobody listed."""
+        if self._learnt.get(kind) == self.version:
+            return
+        self._learnt[kind] = self.version
+        method, shape = next((method, shape) for method, (listed, shape) in LISTS.items() if listed == kind)
+        entry = self._server.get_request_handler(method)
+        cursor: str | None = None
+        for _ in range(MOST_PAGES if entry is not None else 0):
+            params = types.PaginatedRequestParams(cursor=cursor)
+            page = as_dict(await cast("Any", entry).handler(context, params))
+            for item in page.get(shape.member) or ():
+                self._note(kind, str(item.get(shape.name)), item)
+            cursor = page.get("nextCursor")
+            if not cursor:
+                return
+
+
+_EXPRESSION: Final = re.compile(r"\{[^{}]*\}")
+
+MOST_PAGES: Final = 100
+"""Pages of a list that are read to learn what its entries need."""
+
+
+def _flag(said: Mapping[str, object], family: str) -> bool:
+    found = said.get(family)
+    return isinstance(found, dict) and cast("dict[str, object]", found).get("listChanged") is True
+
+
+def fitting(templates: Mapping[str, Need], uri: str) -> Need | None:
+    """What the templates that a URI can come of need; the one with the longest text of its own counts."""
+    found = [template for template in templates if fits(template, uri)]
+    return templates[max(found, key=lambda template: len(_EXPRESSION.sub("", template)))] if found else None
 
 
 def _matches(template: Any, uri: str) -> bool:
@@ -119,71 +226,3 @@ def _matches(template: Any, uri: str) -> bool:
     except Exception:
         # The SDK refuses such a URI by itself, with its own words.
         return False
-
-
-def install(server: object, options: Options) -> Middleware:
-    """Installs Troth in an ``MCPServer`` or a low-level ``Server``.
-
-    Raises:
-        TypeError: ``server`` is neither.
-    """
-    if isinstance(server, MCPServer):
-        own = cast("MCPServer[Any]", server)
-        low_level = cast("LowLevel", vars(own)["_lowlevel_server"])
-        announcer, bus = prepare(low_level, cast("Any", vars(own)["_subscriptions"]))
-        source = McpServerSource(own, options.needs, announcer.tell)
-        return insert(low_level, Honest(source, options.needs.settings, options.base), announcer, bus)
-    raise TypeError(f"{type(server).__qualname__}")
-
-
-def prepare(server: LowLevel, bus: Any = None) -> tuple[Announcer, Any]:
-    """Serves what a declaration can promise where the framework does not, and ties changes to the server's life."""
-    bus = bus or InMemorySubscriptionBus()
-
-    async def publish(change: Change) -> None:
-        await bus.publish(event(change))
-
-    announcer = Announcer(publish)
-    lifespan = server.lifespan
-
-    @asynccontextmanager
-    async def living(app: LowLevel) -> AsyncIterator[Any]:
-        async with lifespan(app) as state, announcer.lifespan(state) as heard:
-            unsubscribe = bus.subscribe(lambda published: heard(change_of(published)))
-            try:
-                yield state
-            finally:
-                unsubscribe()
-
-    server.lifespan = living
-    for method, (params, handler) in SERVED.items():
-        if server.get_request_handler(method) is None:
-            server.add_request_handler(method, params, handler)
-    if server.get_request_handler("subscriptions/listen") is None:
-        server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, ListenHandler(bus))
-    return announcer, bus
-
-
-async def _accept(_ctx: Any, _params: Any) -> types.EmptyResult:
-    """The middleware takes note of levels and subscriptions; see ``SessionState.noted``."""
-    return types.EmptyResult()
-
-
-SERVED: Final[Mapping[str, tuple[Any, Any]]] = {
-    "logging/setLevel": (types.SetLevelRequestParams, _accept),
-    "resources/subscribe": (types.SubscribeRequestParams, _accept),
-    "resources/unsubscribe": (types.UnsubscribeRequestParams, _accept),
-}
-"""Methods that are served where the framework does not."""
-
-
-def insert(server: LowLevel, honest: Honest, announcer: Announcer, bus: Any) -> Middleware:
-    """Puts the middleware behind those that come with the framework, and before those of the author."""
-    middleware = Middleware(honest, announcer, bus, server)
-    ours = [place for place, one in enumerate(server.middleware) if type(one).__module__ in FIRST]
-    server.middleware.insert(ours[-1] + 1 if ours else 0, middleware)
-    return middleware
-
-
-FIRST: Final = ("fastmcp.server.low_level", "mcp.server._otel")
-"""Modules of middleware that stands before ours, so that refusals are in its traces."""
