@@ -19,6 +19,7 @@ from troth.gating import (
     TASKS_SAMPLING,
     Requirement,
 )
+from troth.register import register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -74,6 +75,16 @@ def needed(method: str, params: Mapping[str, object] | None) -> Requirement:
     """What a request to the client needs; nothing for ``ping`` and what no revision defines."""
     rule = ASKING.get(method)
     return NOTHING if rule is None else rule(params or {})
+
+
+LATER: Final[Mapping[str, Mapping[str, str]]] = {"elicitation/create": {"mode": "elicitation.form"}}
+"""Request of a server -> params that came with a capability, and are foreign to revisions without it."""
+
+
+def foreign(method: str, revision: str) -> list[str]:
+    """Params of a request to the client that the revision does not have."""
+    found = LATER.get(method, {})
+    return [name for name, path in found.items() if all(row.at(revision) is None for row in register().path(path))]
 
 
 def place() -> str:

@@ -112,6 +112,10 @@ class FastMCPSource:
             known[name] = need
         return need
 
+    async def exists(self, uri: str, _context: object) -> bool:
+        """See ``Source``."""
+        return await self._component("resources", uri) is not None
+
     async def _component(self, kind: PrimitiveKind, name: str) -> object | None:
         server = self._server
         if kind == "tools":

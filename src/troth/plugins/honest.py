@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import msgspec
 
-from troth.bridge.errors import ErrorValue, not_supported, unknown_method
+from troth.bridge.errors import (
+    BAD_PARAMS,
+    RESOURCE_NOT_FOUND,
+    ErrorValue,
+    not_supported,
+    resource_not_found,
+    unknown_method,
+)
 from troth.bridge.promise import also_served
 from troth.capabilities import build, read_client
 from troth.capabilities.values import is_object
@@ -63,6 +70,12 @@ USES: Final[Mapping[str, tuple[PrimitiveKind, str]]] = {
     "resources/subscribe": ("resources", "uri"),
 }
 """Method -> the kind that it uses, and the param that names it."""
+
+ABOUT_RESOURCES: Final = frozenset({"resources/read", "resources/subscribe", "resources/unsubscribe"})
+"""Methods whose errors may be about a resource that is not there."""
+
+NOT_FOUND: Final = frozenset({BAD_PARAMS, RESOURCE_NOT_FOUND})
+"""Codes for that, in one revision or another."""
 
 RESULTS: Final[Mapping[str, str]] = {
     **{method: shape.definition for method, (_, shape) in LISTS.items()},
@@ -122,6 +135,10 @@ class Source(Protocol):
             context: The context of the framework.
             item: Its entry in a list, where it stands in one.
         """
+        ...
+
+    async def exists(self, uri: str, context: object, /) -> bool:
+        """Whether there is such a resource."""
         ...
 
 
@@ -300,6 +317,13 @@ class Honest:
         if kind == "resources":
             return self.source.gated("resources") or self.source.gated("templates")
         return self.source.gated(kind)
+
+
+def coded(method: str, code: int, data: object, revision: str) -> int:
+    """The code of an error as the revision has it: a resource that is not there has one of its own in some."""
+    if method not in ABOUT_RESOURCES or code not in NOT_FOUND or not (is_object(data) and "uri" in data):
+        return code
+    return resource_not_found("", revision).code
 
 
 def _used(method: str, params: Mapping[str, Any]) -> Primitive | None:

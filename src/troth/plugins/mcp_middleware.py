@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
+from troth.bridge.errors import resource_not_found
 from troth.gating import ELICITATION_URL
 from troth.plugins.announcing import Audience, Change
-from troth.plugins.honest import CURRENT, LISTS, Current, declared_by, read, spelled
+from troth.plugins.honest import CURRENT, LISTS, Current, coded, declared_by, read, spelled
 from troth.plugins.mcp_session import STATE, Session, SessionState, as_dict, connection_of, not_met
 from troth.plugins.telemetry import note_list
 from troth.register import Era, register
@@ -90,12 +91,17 @@ class Middleware:
             raise not_met(asker, method, decision)
         if method == "subscriptions/listen":
             ctx = await self._filtered(ctx, asker)
+        elif method == "resources/subscribe" and not await self.honest.source.exists(_uri(ctx), ctx):
+            raise _error(resource_not_found(_uri(ctx), asker.revision))
         token = CURRENT.set(asker)
         try:
             result = await call_next(ctx)
         except MCPError as error:
             if error.code == types.URL_ELICITATION_REQUIRED and not asker.can(ELICITATION_URL):
                 raise session.refusal("elicitation/create", ELICITATION_URL) from error
+            code = coded(method, error.code, error.data, asker.revision)
+            if code != error.code:
+                raise MCPError(code, error.message, error.data) from error
             raise
         finally:
             CURRENT.reset(token)
@@ -205,10 +211,15 @@ class Middleware:
                 if not isinstance(uri, str)
                 or (
                     asker.built.has("resources.subscribe")
+                    and await self.honest.source.exists(uri, ctx)
                     and await self.honest.judged(asker, "resources/read", {"uri": uri}, ctx) is None
                 )
             ]
         return replace(ctx, params={**params, "notifications": kept})
+
+
+def _uri(ctx: Context) -> str:
+    return str((ctx.params or {}).get("uri", ""))
 
 
 def _error(value: ErrorValue) -> MCPError:

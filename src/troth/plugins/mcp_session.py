@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from troth.gating import CapabilityNotMet, Decision, Need, Primitive, decide
 from troth.plugins.announcing import Audience, Change
-from troth.plugins.asking import needed, place
+from troth.plugins.asking import foreign, needed, place
 from troth.plugins.telemetry import note_refusal
 from troth.register import Era
 
@@ -183,6 +183,9 @@ class Session(ServerSession):
         """
         params = request.params
         self.check(request.method, None if params is None else params.model_dump(by_alias=True, exclude_none=True))
+        unset = {member: None for member in foreign(request.method, self._asker.revision) if hasattr(params, member)}
+        if unset:
+            request = request.model_copy(update={"params": cast("Any", params).model_copy(update=unset)})
         return await super().send_request(request, result_type, *args, **kwargs)
 
     def check(self, method: str, params: Mapping[str, object] | None) -> None:

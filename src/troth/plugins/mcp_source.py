@@ -95,6 +95,11 @@ class McpServerSource:
                 return templates.get(template.uri_template)
         return None
 
+    async def exists(self, uri: str, _context: object) -> bool:
+        """See ``Source``."""
+        templates = self._kept("templates").values()
+        return uri in self._kept("resources") or any(_matches(template, uri) for template in templates)
+
     def _told(self, kind: PrimitiveKind, family: str, changed: Callable[[Change], None]) -> None:
         self._found.pop(kind, None)
         self.version += 1
@@ -110,7 +115,7 @@ class McpServerSource:
         if found is None:
             found = {}
             for name, item in self._kept(kind).items():
-                need = self._needs.of(Primitive(kind, name), item, item.meta)
+                need = self._needs.of(Primitive(kind, name), item, getattr(item, "meta", None))
                 if need is not None:
                     found[name] = need
             self._found[kind] = found
@@ -132,6 +137,7 @@ class LowLevelSource:
         self._listens = listens
         self._found: dict[PrimitiveKind, dict[str, Need]] = {}
         self._learnt: dict[PrimitiveKind, int] = {}
+        self._listed: dict[PrimitiveKind, set[str]] = {}
         self.version = 0
 
     def facts(self, said: Mapping[str, object] | None, revision: str) -> Facts:
@@ -177,7 +183,16 @@ class LowLevelSource:
         await self._learn("templates", cast("Any", context))
         return fitting(self._found.get("templates", {}), name)
 
+    async def exists(self, uri: str, context: object) -> bool:
+        """See ``Source``. What is neither listed nor of a listed template is not known to exist."""
+        for kind in ("resources", "templates"):
+            await self._learn(kind, cast("Any", context))
+        return uri in self._listed.get("resources", ()) or any(
+            fits(template, uri) for template in self._listed.get("templates", ())
+        )
+
     def _note(self, kind: PrimitiveKind, name: str, item: Mapping[str, Any]) -> Need | None:
+        self._listed.setdefault(kind, set()).add(name)
         need = self._options.needs.of(Primitive(kind, name), None, item.get("_meta"))
         if need is not None:
             self._found.setdefault(kind, {})[name] = need
@@ -190,6 +205,7 @@ class LowLevelSource:
         if self._learnt.get(kind) == self.version:
             return
         self._learnt[kind] = self.version
+        self._listed.pop(kind, None)
         method, shape = next((method, shape) for method, (listed, shape) in LISTS.items() if listed == kind)
         entry = self._server.get_request_handler(method)
         cursor: str | None = None
