@@ -42,12 +42,14 @@ class Audience:
 
     Attributes:
         send: Sends one notification.
+        ready: Set when the host may be sent something; what changes before that is kept.
     """
 
     send: Callable[[Change], Awaitable[None]]
     due: dict[Change, None] = field(default_factory=dict[Change, None])
     wake: anyio.Event = field(default_factory=anyio.Event)
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    ready: anyio.Event = field(default_factory=anyio.Event)
 
     def mark(self, change: Change) -> None:
         """Notes that a change is to be told. On the thread of the event loop."""
@@ -58,6 +60,7 @@ class Audience:
     async def run(self) -> None:
         """Sends what is due until the scope is cancelled."""
         with self.scope:
+            await self.ready.wait()
             while True:
                 await self.wake.wait()
                 self.wake = anyio.Event()
@@ -115,6 +118,7 @@ class Announcer:
             running = _Running(
                 tasks, state, threading.get_ident(), anyio.lowlevel.current_token(), Audience(self._publish)
             )
+            running.bus.ready.set()
             tasks.start_soon(running.bus.run)
             self._running.append(running)
             try:

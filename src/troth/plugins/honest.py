@@ -25,6 +25,7 @@ from troth.bridge.promise import also_served
 from troth.capabilities import build, read_client
 from troth.capabilities.values import is_object
 from troth.gating import META_KEY, Decision, GatingSettings, Need, Primitive, decide, missing
+from troth.gating.decide import INVALID_REQUEST, MISSING_CAPABILITY
 from troth.register import Era, register
 from troth.results import spell
 
@@ -284,18 +285,20 @@ class Honest:
             return Seen(result)
         shown: list[Any] = []
         hidden: list[Decision] = []
+        gated = bool(self.source.names(kind))
         for item in result.get(shape.member) or ():
             name = str(item.get(shape.name, ""))
             need = await self.source.need(kind, name, context, item)
             if need is None:
                 shown.append(item)
                 continue
+            gated = True
             decision = self.decide(asker, Primitive(kind, name), need)
             if decision.allowed:
                 shown.append(_stating(item, need) if self.settings.meta else _silent(item))
             else:
                 hidden.append(decision)
-        if not self.source.names(kind):
+        if not gated:
             return Seen(result)
         result = {**result, shape.member: shown}
         if asker.era is Era.MODERN:
@@ -320,10 +323,17 @@ class Honest:
 
 
 def coded(method: str, code: int, data: object, revision: str) -> int:
-    """The code of an error as the revision has it: a resource that is not there has one of its own in some."""
+    """The code of an error as the revision has it, where frameworks use that of another revision."""
+    if code == MISSING_CAPABILITY and not _defined(code, revision):
+        return INVALID_REQUEST
     if method not in ABOUT_RESOURCES or code not in NOT_FOUND or not (is_object(data) and "uri" in data):
         return code
     return resource_not_found("", revision).code
+
+
+@lru_cache(maxsize=64)
+def _defined(code: int, revision: str) -> bool:
+    return any(error.code == code for error in register().errors_at(revision))
 
 
 def _used(method: str, params: Mapping[str, Any]) -> Primitive | None:

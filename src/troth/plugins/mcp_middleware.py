@@ -159,6 +159,8 @@ class Middleware:
         if before is not None:
             state.audience, state.leave = before.audience, before.leave
             await self._upgraded(before, state, ctx)
+        else:
+            self._join(state, connection, ctx)
         result["capabilities"] = built.capabilities
         return spelled("initialize", result, revision)
 
@@ -178,13 +180,13 @@ class Middleware:
             result = await call_next(ctx)
         finally:
             CURRENT.reset(token)
-        if ctx.method == "notifications/initialized":
-            self._join(state, connection, ctx)
+        if ctx.method == "notifications/initialized" and state.audience is not None:
+            state.audience.ready.set()
         return result
 
     def _join(self, state: SessionState, connection: Connection, ctx: Context) -> None:
-        """From here on the session is told of changes."""
-        if state.audience is not None or not connection.has_standalone_channel:
+        """From here on changes are noted for the session; they are sent when the handshake is over."""
+        if not connection.has_standalone_channel:
             return
         audience = Audience(state.tell)
         leave = self.announcer.join(ctx.lifespan_context, audience)

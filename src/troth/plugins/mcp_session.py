@@ -98,6 +98,7 @@ class NotMet(MCPError, CapabilityNotMet):  # noqa: N818 - a kind of CapabilityNo
         self.decision = decision
         self.missing = decision.missing
         self.primitive = decision.primitive
+        self.where = where
         if where:
             # A note stands in tracebacks, and in nothing that a framework sends to the host.
             self.add_note(f"asked at {where}")
