@@ -23,7 +23,7 @@ from troth.plugins import install as installing
 from troth.plugins.announcing import Change
 from troth.plugins.fastmcp import components, fetches, holders, leaves
 from troth.plugins.fastmcp import facts as facts_of
-from troth.plugins.honest import FAMILIES, Honest
+from troth.plugins.honest import FAMILIES, UNKNOWN, Honest, Unknown
 from troth.plugins.mcp_install import insert, prepare
 from troth.plugins.watching import watch
 
@@ -96,9 +96,11 @@ class FastMCPSource:
         """See ``Source``."""
         return [name for name, need in self._needs.get(kind, {}).items() if need is not None]
 
-    async def need(
-        self, kind: PrimitiveKind, name: str, _context: object, _item: Mapping[str, Any] | None = None
-    ) -> Need | None:
+    def entry(self, kind: PrimitiveKind, name: str, _item: Mapping[str, Any]) -> Need | Unknown | None:
+        """See ``Source``."""
+        return self._needs.get(kind, {}).get(name, UNKNOWN)
+
+    async def need(self, kind: PrimitiveKind, name: str, _context: object) -> Need | None:
         """See ``Source``."""
         known = self._needs.setdefault(kind, {})
         if name in known:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
@@ -96,6 +97,15 @@ FAMILIES: Final[Mapping[PrimitiveKind, str]] = {
 """Kind -> the capability that its list belongs to."""
 
 
+class Unknown(Enum):
+    """Not nothing: not known."""
+
+    UNKNOWN = 0
+
+
+UNKNOWN: Final = Unknown.UNKNOWN
+
+
 class Source(Protocol):
     """What a plug-in knows of its server."""
 
@@ -125,16 +135,17 @@ class Source(Protocol):
         """Primitives of the kind that are known to need something."""
         ...
 
-    async def need(
-        self, kind: PrimitiveKind, name: str, context: object, item: Mapping[str, Any] | None = None, /
-    ) -> Need | None:
+    def entry(self, kind: PrimitiveKind, name: str, item: Mapping[str, Any], /) -> Need | Unknown | None:
+        """What an entry of a list needs, if that is known without asking; ``UNKNOWN`` if it is not."""
+        ...
+
+    async def need(self, kind: PrimitiveKind, name: str, context: object, /) -> Need | None:
         """What a primitive needs.
 
         Args:
             kind: Its kind.
             name: The name that hosts use; a concrete URI for what a template serves.
             context: The context of the framework.
-            item: Its entry in a list, where it stands in one.
         """
         ...
 
@@ -201,13 +212,13 @@ class Seen:
         result: The list.
         gated: Whether anything of the kind needs something.
         shown: Entries that are in it.
-        hidden: What was left out, and why.
+        hidden: Name of what was left out -> why.
     """
 
     result: dict[str, Any]
     gated: bool = False
     shown: int = 0
-    hidden: tuple[Decision, ...] = ()
+    hidden: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Honest:
@@ -284,26 +295,28 @@ class Honest:
         if not self.source.gated(kind):
             return Seen(result)
         shown: list[Any] = []
-        hidden: list[Decision] = []
-        gated = bool(self.source.names(kind))
+        hidden: dict[str, str] = {}
+        verdicts: dict[Need, str] = {}
         for item in result.get(shape.member) or ():
             name = str(item.get(shape.name, ""))
-            need = await self.source.need(kind, name, context, item)
+            need = self.source.entry(kind, name, item)
+            if need is UNKNOWN:
+                need = await self.source.need(kind, name, context)
             if need is None:
                 shown.append(item)
                 continue
-            gated = True
-            decision = self.decide(asker, Primitive(kind, name), need)
-            if decision.allowed:
-                shown.append(_stating(item, need) if self.settings.meta else _silent(item))
+            if need not in verdicts:
+                verdicts[need] = self.decide(asker, Primitive(kind, name), need).why
+            if verdicts[need]:
+                hidden[name] = verdicts[need]
             else:
-                hidden.append(decision)
-        if not gated:
+                shown.append(_stating(item, need) if self.settings.meta else _silent(item))
+        if not verdicts and not self.source.names(kind):
             return Seen(result)
         result = {**result, shape.member: shown}
         if asker.era is Era.MODERN:
             result["cacheScope"] = "private"
-        return Seen(result, True, len(shown), tuple(hidden))
+        return Seen(result, True, len(shown), hidden)
 
     async def changed(self, before: Current, after: Current, context: object) -> list[str]:
         """Families whose lists look different to a host after it declared itself anew."""

@@ -17,7 +17,7 @@ from troth.bridge.catalogue import fits
 from troth.capabilities.facts import FAMILIES
 from troth.gating import Need, Needs, Primitive
 from troth.plugins.announcing import Change
-from troth.plugins.honest import LISTS
+from troth.plugins.honest import LISTS, Unknown
 from troth.plugins.mcp_sdk import facts as facts_of
 from troth.plugins.mcp_session import as_dict
 from troth.plugins.watching import watch
@@ -56,7 +56,8 @@ class McpServerSource:
     def __init__(self, server: MCPServer[Any], needs: Needs, changed: Callable[[Change], None]) -> None:
         self._server = server
         self._needs = needs
-        self._found: dict[PrimitiveKind, dict[str, Need]] = {}
+        self._found: dict[PrimitiveKind, dict[str, Need | None]] = {}
+        self._gated: dict[PrimitiveKind, list[str]] = {}
         self.version = 0
         self._announced: set[str] = {family for _, _, family in KEPT.values()}
         for kind, (manager, attribute, family) in KEPT.items():
@@ -74,22 +75,23 @@ class McpServerSource:
 
     def gated(self, kind: PrimitiveKind) -> bool:
         """See ``Source``."""
-        return bool(self._of(kind))
+        return bool(self.names(kind))
 
     def names(self, kind: PrimitiveKind) -> Collection[str]:
         """See ``Source``."""
-        return self._of(kind)
+        known = self.known(kind)
+        if kind not in self._gated:
+            self._gated[kind] = [name for name, need in known.items() if need is not None]
+        return self._gated[kind]
 
-    async def need(
-        self, kind: PrimitiveKind, name: str, _context: object, _item: Mapping[str, Any] | None = None
-    ) -> Need | None:
+    async def need(self, kind: PrimitiveKind, name: str, _context: object) -> Need | None:
         """See ``Source``."""
-        needs = self._of(kind)
+        needs = self.known(kind)
         if kind != "resources" or name in self._kept("resources"):
             return needs.get(name)
-        templates = self._of("templates")
-        if not templates:
+        if not self.gated("templates"):
             return None
+        templates = self.known("templates")
         for template in self._kept("templates").values():
             if _matches(template, name):
                 return templates.get(template.uri_template)
@@ -102,6 +104,7 @@ class McpServerSource:
 
     def _told(self, kind: PrimitiveKind, family: str, changed: Callable[[Change], None]) -> None:
         self._found.pop(kind, None)
+        self._gated.pop(kind, None)
         self.version += 1
         changed(Change(family))
 
@@ -109,15 +112,18 @@ class McpServerSource:
         manager, attribute, _ = KEPT[kind]
         return getattr(vars(self._server)[manager], attribute)
 
-    def _of(self, kind: PrimitiveKind) -> dict[str, Need]:
-        """What the primitives of a kind need, read once after each change."""
+    def entry(self, kind: PrimitiveKind, name: str, _item: Mapping[str, Any]) -> Need | Unknown | None:
+        """See ``Source``."""
+        return self.known(kind).get(name)
+
+    def known(self, kind: PrimitiveKind) -> Mapping[str, Need | None]:
+        """What each primitive of a kind needs. Read once after each change."""
         found = self._found.get(kind)
         if found is None:
             found = {}
             for name, item in self._kept(kind).items():
                 need = self._needs.of(Primitive(kind, name), item, getattr(item, "meta", None))
-                if need is not None:
-                    found[name] = need
+                found[name] = need
             self._found[kind] = found
         return found
 
@@ -137,7 +143,7 @@ class LowLevelSource:
         self._listens = listens
         self._found: dict[PrimitiveKind, dict[str, Need]] = {}
         self._learnt: dict[PrimitiveKind, int] = {}
-        self._listed: dict[PrimitiveKind, set[str]] = {}
+        self._said: dict[PrimitiveKind, dict[str, tuple[object, Need | None]]] = {}
         self.version = 0
 
     def facts(self, said: Mapping[str, object] | None, revision: str) -> Facts:
@@ -161,6 +167,8 @@ class LowLevelSource:
     def stale(self, _family: str) -> None:
         """See ``Source``."""
         self.version += 1
+        self._said.clear()
+        self._found.clear()
 
     def gated(self, _kind: PrimitiveKind) -> bool:
         """See ``Source``."""
@@ -170,12 +178,8 @@ class LowLevelSource:
         """See ``Source``."""
         return self._found.get(kind, {})
 
-    async def need(
-        self, kind: PrimitiveKind, name: str, context: object, item: Mapping[str, Any] | None = None
-    ) -> Need | None:
+    async def need(self, kind: PrimitiveKind, name: str, context: object) -> Need | None:
         """See ``Source``."""
-        if item is not None:
-            return self._note(kind, name, item)
         await self._learn(kind, cast("Any", context))
         need = self._found.get(kind, {}).get(name)
         if kind != "resources" or need is not None:
@@ -187,17 +191,24 @@ class LowLevelSource:
         """See ``Source``. What is neither listed nor of a listed template is not known to exist."""
         for kind in ("resources", "templates"):
             await self._learn(kind, cast("Any", context))
-        return uri in self._listed.get("resources", ()) or any(
-            fits(template, uri) for template in self._listed.get("templates", ())
+        return uri in self._said.get("resources", ()) or any(
+            fits(template, uri) for template in self._said.get("templates", ())
         )
 
-    def _note(self, kind: PrimitiveKind, name: str, item: Mapping[str, Any]) -> Need | None:
-        self._listed.setdefault(kind, set()).add(name)
-        need = self._options.needs.of(Primitive(kind, name), None, item.get("_meta"))
+    def entry(self, kind: PrimitiveKind, name: str, item: Mapping[str, Any]) -> Need | Unknown | None:
+        """See ``Source``. Read again only if its ``_meta`` is another than last time."""
+        meta = item.get("_meta")
+        said = self._said.setdefault(kind, {})
+        before = said.get(name)
+        if before is not None and before[0] == meta:
+            return before[1]
+        need = self._options.needs.of(Primitive(kind, name), None, meta)
+        if len(said) < MOST_REMEMBERED:
+            said[name] = (meta, need)
+        found = self._found.setdefault(kind, {})
+        found.pop(name, None)
         if need is not None:
-            self._found.setdefault(kind, {})[name] = need
-        elif kind in self._found:
-            self._found[kind].pop(name, None)
+            found[name] = need
         return need
 
     async def _learn(self, kind: PrimitiveKind, context: Any) -> None:
@@ -205,7 +216,6 @@ class LowLevelSource:
         if self._learnt.get(kind) == self.version:
             return
         self._learnt[kind] = self.version
-        self._listed.pop(kind, None)
         method, shape = next((method, shape) for method, (listed, shape) in LISTS.items() if listed == kind)
         entry = self._server.get_request_handler(method)
         cursor: str | None = None
@@ -213,13 +223,16 @@ class LowLevelSource:
             params = types.PaginatedRequestParams(cursor=cursor)
             page = as_dict(await cast("Any", entry).handler(context, params))
             for item in page.get(shape.member) or ():
-                self._note(kind, str(item.get(shape.name)), item)
+                self.entry(kind, str(item.get(shape.name)), item)
             cursor = page.get("nextCursor")
             if not cursor:
                 return
 
 
 _EXPRESSION: Final = re.compile(r"\{[^{}]*\}")
+
+MOST_REMEMBERED: Final = 10_000
+"""Entries of lists whose needs are remembered; beyond that they are read each time."""
 
 MOST_PAGES: Final = 100
 """Pages of a list that are read to learn what its entries need."""

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from troth.gating import Decision
     from troth.plugins.honest import Current
@@ -22,16 +22,16 @@ MOST_NAMES = 50
 """Names of hidden primitives that one record says."""
 
 
-def note_list(asker: Current, method: str, shown: int, hidden: Sequence[Decision]) -> None:
+def note_list(asker: Current, method: str, shown: int, hidden: Mapping[str, str]) -> None:
     """Notes what of a list was shown, and what was hidden and why."""
-    names = [decision.primitive.name for decision in hidden[:MOST_NAMES]]
+    names = list(hidden)[:MOST_NAMES]
     _span({"troth.revision": asker.revision, "troth.list.shown": shown, "troth.list.hidden": names})
     if logger.isEnabledFor(logging.DEBUG):
         extra = {
             "troth_method": method,
             "troth_revision": asker.revision,
             "troth_shown": shown,
-            "troth_hidden": {decision.primitive.name: decision.why for decision in hidden[:MOST_NAMES]},
+            "troth_hidden": {name: hidden[name] for name in names},
         }
         logger.debug("%s: %d shown, %d hidden", method, shown, len(hidden), extra=extra)
 
