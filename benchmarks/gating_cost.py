@@ -5,7 +5,7 @@
 Three servers of each framework run side by side on stdio: as its author wrote it; with Troth installed and nothing
 gated; with Troth installed and every fourth tool gated. They take turns, a round each, so that what else the machine
 does hits all of them; a round's cost is the CPU time of the process (all threads, from the kernel's scheduler) divided
-by its requests, and the quietest quarter of the rounds counts. Exits 1 if gating adds more than 5 % to a call or 10 % to a
+by its requests, and the quietest tenth of the rounds counts. Exits 1 if gating adds more than 5 % to a call or 10 % to a
 list, beside the server that has Troth and nothing gated; what Troth as a whole adds is shown beside it.
 """
 
@@ -88,7 +88,7 @@ def measured(framework: str, era: str, rounds: int) -> dict[str, dict[str, float
                     cost = server.round(method)
                     if number:
                         costs[kind].append(cost)
-            found[method] = {kind: mean(sorted(cost)[: max(1, rounds // 4)]) for kind, cost in costs.items()}
+            found[method] = {kind: mean(sorted(cost)[: max(1, rounds // 10)]) for kind, cost in costs.items()}
     finally:
         for server in servers.values():
             server.process.kill()

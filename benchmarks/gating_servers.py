@@ -13,11 +13,6 @@ TOOLS = 200
 GATED = 4
 
 
-def add(a: int = 1) -> int:
-    """Gives back what it got."""
-    return a
-
-
 def functions(kind: str) -> list[Any]:
     made = []
     for number in range(TOOLS):
@@ -56,13 +51,11 @@ def on_lowlevel(kind: str) -> Any:
     from mcp.server.stdio import stdio_server
 
     schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
-    needs = {"io.troth/requires": {"capabilities": ["sampling"]}}
     tools = [
         types.Tool(
             name=f"tool_{number}",
             description="Gives back what it got.",
             input_schema=schema,
-            _meta=needs if kind == "gated" and number % GATED == 1 else None,
         )
         for number in range(TOOLS)
     ]
@@ -88,5 +81,8 @@ if __name__ == "__main__":
     framework, kind = sys.argv[1:]
     made, run = MAKERS[framework](kind)
     if kind != "plain":
-        troth.install(made)
+        # A low-level server has no functions to mark, so its needs are given here.
+        named = framework == "lowlevel" and kind == "gated"
+        needs = {f"tool_{number}": troth.SAMPLING for number in range(1, TOOLS, GATED)} if named else None
+        troth.install(made, requirements=needs)
     anyio.run(run)

@@ -188,6 +188,8 @@ def on_low_level(*, install: bool = True, **options) -> Server:
 
     async def call_tool(ctx, params):
         text, data = "done", None
+        if params.name not in {tool.name for tool in tools}:
+            return types.CallToolResult(content=[], is_error=True)
         given = params.arguments or {}
         if params.name == "sneak":
             answer = await ctx.session.create_message([QUESTION], max_tokens=1, related_request_id=ctx.request_id)
