@@ -1,4 +1,4 @@
-"""Servers with 200 tools for ``gating_cost``: ``python -m benchmarks.gating_servers FRAMEWORK plain|installed|gated``."""
+"""Servers with 200 tools for ``gating_cost``; arguments: the framework, and ``plain``, ``installed`` or ``gated``."""
 
 from __future__ import annotations
 

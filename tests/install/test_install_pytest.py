@@ -113,12 +113,13 @@ async def test_notifications_can_be_waited_for(make, troth_host):
         assert host.declared["tools"] == {"listChanged": True}
 
 
+def ask() -> Sample:
+    return Sample([SamplingMessage(role="user", content=TextContent(type="text", text="?"))], max_tokens=9)
+
+
 async def test_questions_are_answered_in_both_eras(troth_host):
 
     server = MCPServer("rounds")
-
-    def ask() -> Sample:
-        return Sample([SamplingMessage(role="user", content=TextContent(type="text", text="?"))], max_tokens=9)
 
     @server.tool()
     async def write(answer: Annotated[CreateMessageResult, Resolve(ask)]) -> str:
@@ -146,7 +147,7 @@ def test_servers_with_troth_are_honest(make, change, assert_honest):
 
 def test_servers_without_it_are_not(make, assert_honest):
     with pytest.raises(AssertionError, match="not honest"):
-        assert_honest(make(install=False), revisions=["2025-11-25"], change_tools=["log"])
+        assert_honest(make(install=False), revisions=["2025-11-25"], change_tools=["log", "grow"])
 
 
 def test_findings_can_be_allowed(assert_honest):
