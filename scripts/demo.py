@@ -117,7 +117,7 @@ def main() -> int:
             rows += [[f"{name} host", *anyio.run(visit, url, mode)] for name, mode in HOSTS]
             table(rows)
             print(f"\n$ troth audit {url}\n", flush=True)
-            audit = [sys.executable, "-m", "troth", "audit", "--quiet", "--fail-on", "error", url]
+            audit = [sys.executable, "-m", "troth", "audit", "--fail-on", "error", url]
             status = subprocess.run(audit, check=False).returncode
     failed = any("error: " in cell for row in rows for cell in row)
     return status or int(failed)

@@ -33,6 +33,7 @@ import conformance
 from soak_figures import Figures, below, command, held, kill
 from soak_hosts import (
     HEARD,
+    LEFT,
     META,
     NEW,
     OPEN,
@@ -226,11 +227,22 @@ class Soak:
                     lives.start_soon(self.junk, client)
                     lives.start_soon(self.read_slowly)
             group.cancel_scope.cancel()
+        await self.cancelled(conductor)
         # Nothing stays changed: the figures of before and after must be of the same state.
         self.write_config()
         self.hang_up()
         if self.web is None or self.web.poll() is not None:
             self.start_web()
+
+    async def cancelled(self, conductor: HttpHost) -> None:
+        """What modern hosts left must be cancelled at the server; legacy ones may have added to it."""
+        await anyio.sleep(1)
+        result = await conductor.call(STEADY[-1], "test_cancelled")
+        seen = int(result["content"][0]["text"])
+        self.ledger.counts["calls cancelled at that server"] = seen
+        # A host that was stopped just then left before its call was on the way.
+        if seen < self.ledger.counts[LEFT] * 0.95 - 1:
+            self.ledger.broke(f"{self.ledger.counts[LEFT]} calls were left, and {seen} cancelled at their server")
 
     async def settled(self, before: Figures | None = None) -> Figures:
         """The figures, when they no longer fall, or are as before."""

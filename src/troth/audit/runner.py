@@ -96,6 +96,19 @@ def find(target: str) -> Callable[[], Awaitable[None]]:
     Raises:
         NoServerError: It names no server.
     """
+    return _found(target)[1]
+
+
+def find_object(target: str) -> object:
+    """The server object that ``file.py:name`` names, or that the function of that name makes.
+
+    Raises:
+        NoServerError: It names no server.
+    """
+    return _found(target)[0]
+
+
+def _found(target: str) -> tuple[object, Callable[[], Awaitable[None]]]:
     value = load(target)
     serve = serving(value)
     if serve is None and callable(value) and not isinstance(value, type):
@@ -104,7 +117,7 @@ def find(target: str) -> Callable[[], Awaitable[None]]:
     if serve is None:
         kind = type(value).__name__
         raise NoServerError(f"{target}: is a {kind}, not an MCPServer, Server or FastMCP object")
-    return serve
+    return value, serve
 
 
 def main(arguments: list[str]) -> int:

@@ -209,6 +209,11 @@ def _parse_word(word: str) -> Target:
     raise UsageError(f"Not a target: {word!r}. {_mend(word)}")
 
 
+def is_python_object(word: str) -> bool:
+    """Whether a word of the command line names an object of a Python file (``server.py:mcp``)."""
+    return "://" not in word and _PYTHON_OBJECT.fullmatch(word) is not None
+
+
 def _is_file(path: str) -> bool:
     try:
         return Path(path).is_file()

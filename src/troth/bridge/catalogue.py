@@ -21,11 +21,18 @@ import msgspec
 from troth.bridge.listed import FORMS, Entry, Kind, Prepared, Source, left_out, prepare
 from troth.bridge.model import BAD_PARAMS, Bad
 from troth.bridge.names import upstream_uri
+from troth.gating import unmet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from troth.capabilities.paths import Key
+    from troth.gating import Need
+
 NOTHING: frozenset[str] = frozenset()
+
+GATED_TTL = 5000
+"""Milliseconds that a list which depends on the host's capabilities may be kept at most."""
 
 VARIANTS = 64
 """Lists that are kept ready. A host class needs one for each kind; classes differ by revision and hidden names."""
@@ -47,6 +54,18 @@ class Page(NamedTuple):
     """The JSON array."""
     cursor: str | None
     """Where the next part starts; None on the last one."""
+
+
+class Asker(NamedTuple):
+    """What of a host decides which items it sees.
+
+    Attributes:
+        revision: Its revision.
+        declared: What it declared and its revision defines; None for one from whom nothing is hidden.
+    """
+
+    revision: str
+    declared: frozenset[Key] | None
 
 
 class _List(NamedTuple):
@@ -80,6 +99,11 @@ class Catalogue:
         self._prepared = prepared
         self._entries: Mapping[Kind, Mapping[str, Entry]] = {kind: _merged(kind, prepared, problems) for kind in FORMS}
         self._bare = [one.source.name for one in prepared if not one.source.prefix]
+        self._gated: Mapping[Kind, tuple[Entry, ...]] = {
+            kind: tuple(entry for entry in entries.values() if entry.need is not None)
+            for kind, entries in self._entries.items()
+        }
+        self._hidden: dict[tuple[Kind, Asker], frozenset[str]] = {}
         self._lists: dict[tuple[Kind, str, frozenset[str]], _List] = {}
         self.problems = tuple(problems)
 
@@ -115,6 +139,31 @@ class Catalogue:
         """
         entry = self._entries[kind].get(shown)
         return self._unlisted(shown) if entry is None and kind == "resources" else entry
+
+    def hidden(self, kind: Kind, asker: Asker) -> frozenset[str]:
+        """The shown names of what a host does not see, for the want of capabilities; see `listing`."""
+        gated = self._gated[kind]
+        if not gated or asker.declared is None:
+            return NOTHING
+        key = (kind, asker)
+        names = self._hidden.get(key)
+        if names is None:
+            names = frozenset(
+                entry.shown
+                for entry in gated
+                if entry.need is not None and unmet(entry.need.requirement, asker.declared, asker.revision)
+            )
+            if len(self._hidden) >= VARIANTS:
+                del self._hidden[next(iter(self._hidden))]
+            self._hidden[key] = names
+        return names
+
+    def need(self, entry: Entry) -> Need | None:
+        """What a host must have declared to use what `route` found; of an unlisted resource, what its template says."""
+        if entry.need is not None or entry.members or entry.kind != "resources" or not self._gated["templates"]:
+            return entry.need
+        template = _fitting((one for one in self.entries("templates") if one.source == entry.source), entry.own)
+        return template.need if template is not None else None
 
     def listing(self, kind: Kind, revision: str, hide: frozenset[str] = NOTHING) -> bytes:
         """A whole list as a JSON array.
@@ -160,15 +209,19 @@ class Catalogue:
     def ttl_and_scope(self, kind: Kind, hide: frozenset[str] = NOTHING) -> tuple[int, str]:
         """How long a modern host may keep a list (milliseconds), and who may be served what it kept.
 
-        The shortest time of all parts. ``public`` only if every part is and nothing was filtered.
+        The shortest time of all parts. ``public`` only if every part is and nothing was filtered. A list that depends
+        on what the host declared is never public, also where this host sees all of it, and not kept for long: what a
+        host declares may change with its next request.
         """
         parts = [
             (one.source.hints.get(kind, (0, "private")), one.filtered and kind == "tools")
             for one in self._prepared
             if one.entries.get(kind) != () or kind in one.source.hints
         ]
-        public = bool(parts) and not hide and all(hint[1] == "public" and not cut for hint, cut in parts)
-        return min((hint[0] for hint, _ in parts), default=0), "public" if public else "private"
+        gated = bool(self._gated[kind])
+        whole = not hide and not gated and all(hint[1] == "public" and not cut for hint, cut in parts)
+        ttl = min((hint[0] for hint, _ in parts), default=0)
+        return min(ttl, GATED_TTL) if gated else ttl, "public" if parts and whole else "private"
 
     def _list(self, kind: Kind, revision: str, hide: frozenset[str]) -> _List:
         key = (kind, revision, hide)
@@ -190,11 +243,8 @@ class Catalogue:
                 return _owned(one.source.name, one.source.prefix, uri, own)
         if len(self._bare) == 1:
             return _owned(self._bare[0], "", uri, uri)
-        fitting = [entry for entry in self._entries["templates"].values() if not entry.prefix and fits(entry.own, uri)]
-        if not fitting:
-            return None
-        # The first of those that say most about the URI.
-        return _owned(max(fitting, key=lambda entry: len(_EXPRESSION.sub("", entry.own))).source, "", uri, uri)
+        template = _fitting((entry for entry in self._entries["templates"].values() if not entry.prefix), uri)
+        return None if template is None else _owned(template.source, "", uri, uri)
 
 
 def differs(old: Catalogue, new: Catalogue, kind: Kind, revision: str, hide: frozenset[str] = NOTHING) -> bool:
@@ -220,6 +270,12 @@ def _merged(kind: Kind, prepared: tuple[Prepared, ...], problems: list[str]) -> 
 
 def _owned(source: str, prefix: str, shown: str, own: str) -> Entry:
     return Entry(kind="resources", shown=shown, source=source, prefix=prefix, own=own)
+
+
+def _fitting(templates: Iterable[Entry], uri: str) -> Entry | None:
+    """The template that a URI comes of: the first of those that say most about it; None if it comes of none."""
+    fitting = [entry for entry in templates if fits(entry.own, uri)]
+    return max(fitting, key=lambda entry: len(_EXPRESSION.sub("", entry.own)), default=None)
 
 
 def fits(template: str, uri: str) -> bool:

@@ -2,16 +2,93 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING
+from enum import Enum, StrEnum
+from typing import TYPE_CHECKING, Final
 
 import msgspec
+
+from troth.bridge.asks import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from msgspec import Raw
+
+    from troth.bridge.asks import Asks
     from troth.bridge.model import Frame, Id
     from troth.bridge.outgoing import Lost, Outgoing
+    from troth.bridge.questions import Question, QuestionKind
+    from troth.bridge.replies import Check, Reply
+
+ROUNDS: Final = 8
+"""Rounds of questions of one call. Each costs a person's time; a server that wants more goes in circles."""
+
+GATHERING: Final = 0.025
+"""Seconds after a question in which further ones of the same moment come: one round instead of several."""
+
+DEADLINE: Final = 50.0
+"""Seconds in which a question is answered unless configured. Requests of the SDKs give up after 60."""
+
+KEEPING: Final = 300.0
+"""Seconds for which a parked call waits for its host unless configured: its question may need a person."""
+
+
+class State(Enum):
+    """Where an exchange is."""
+
+    NEW = "new"
+    OPEN = "open"
+    ASKING = "asking"
+    PARKED = "parked"
+    DONE = "done"
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """What is remembered of a question whose answer comes with a retry that knows nothing else.
+
+    Attributes:
+        kind: What it is about.
+        defaults: Defaults of the fields of a form.
+    """
+
+    kind: QuestionKind
+    defaults: Mapping[str, Raw] = {}
+
+
+class Round(msgspec.Struct, frozen=True, kw_only=True):
+    """Questions to a modern host: what its ``input_required`` says, and what its ``requestState`` must remember.
+
+    Attributes:
+        entries: ``inputRequests``, by key.
+        number: Number of the round, from 1.
+        state: The upstream's own ``requestState``; None for none. It goes back byte for byte.
+        answers: Answers to other questions of this round that did not go to the host.
+        expected: What the answers must be, by key.
+        reissue: Whether the retry sends the call anew (after -32042), without answers.
+    """
+
+    entries: Mapping[str, object]
+    number: int
+    state: str | None = None
+    answers: Mapping[str, object] = {}
+    expected: Mapping[str, Expected] = {}
+    reissue: bool = False
+
+
+class HostQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """A question as a legacy host gets it.
+
+    Attributes:
+        key: Name of the question within the call.
+        method: Method of the request.
+        params: Its params; None for none.
+        elicitation: Id of a visit to an address, whose completion the host may hear of; empty for none.
+    """
+
+    key: str
+    method: str
+    params: Mapping[str, object] | None
+    elicitation: str = ""
 
 
 class Called(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +120,13 @@ class Called(msgspec.Struct, frozen=True, kw_only=True):
     level: str | None = None
     timeout: float | None = None
     inline_links: bool = False
+    asks: Asks = NOTHING
+    elsewhere: Asks = NOTHING
+    mark: str = ""
+    deadline: float = DEADLINE
+    keep: float = KEEPING
+    resume: Round | None = None
+    check: Check | None = None
 
 
 class Told(StrEnum):
@@ -50,6 +134,8 @@ class Told(StrEnum):
 
     PROGRESS = "progress"
     LOG = "log"
+    COMPLETE = "complete"
+    """A visit to an address is complete. Never lost."""
 
 
 # Events
@@ -93,7 +179,65 @@ class UpstreamLost(msgspec.Struct, frozen=True):
     lost: Lost
 
 
-Event = HostCalled | HostCancelled | HostGone | UpstreamAnswered | UpstreamAsked | UpstreamNotified | UpstreamLost
+class HostAnswered(msgspec.Struct, frozen=True):
+    """A legacy host answered a question.
+
+    Attributes:
+        key: Which (`HostQuestion.key`).
+        frame: Its response or error.
+    """
+
+    key: str
+    frame: Frame
+
+
+class OthersAnswered(msgspec.Struct, frozen=True):
+    """A question was answered without the host (`AskOthers`).
+
+    Attributes:
+        key: Which (`Question.key`).
+        reply: The answer, as the upstream understands it (`troth.bridge.replies`).
+    """
+
+    key: str
+    reply: Reply
+
+
+class HostRetried(msgspec.Struct, frozen=True):
+    """A modern host came again for a call that is parked.
+
+    Attributes:
+        frame: Its request, with ``inputResponses``. Its principal, method and digest are known to be those of the call.
+        round: Number of the round that its ``requestState`` names.
+        asks: What the host can be asked now, of what the upstream was told.
+        level: Least severity of log messages that it wants now.
+    """
+
+    frame: Frame
+    round: int
+    asks: Asks
+    level: str | None = None
+
+
+class Due(msgspec.Struct, frozen=True):
+    """A timer that was asked for (`WakeMe`) ran out."""
+
+    name: str
+
+
+Event = (
+    HostCalled
+    | HostCancelled
+    | HostGone
+    | HostAnswered
+    | HostRetried
+    | OthersAnswered
+    | UpstreamAnswered
+    | UpstreamAsked
+    | UpstreamNotified
+    | UpstreamLost
+    | Due
+)
 
 
 # Commands
@@ -130,16 +274,84 @@ class SendHost(msgspec.Struct, frozen=True):
     sort: Told
 
 
+class AskHost(msgspec.Struct, frozen=True):
+    """Send these requests to a legacy host, on the stream of its request."""
+
+    questions: tuple[HostQuestion, ...]
+
+
+class AskOthers(msgspec.Struct, frozen=True):
+    """Have these answered without the host."""
+
+    questions: tuple[Question, ...]
+
+
+class Unask(msgspec.Struct, frozen=True):
+    """These questions need no answer any more: cancel the host's requests, take them back from others.
+
+    Attributes:
+        keys: Which.
+        reason: Why, in words.
+    """
+
+    keys: tuple[str, ...]
+    reason: str
+
+
+class Park(msgspec.Struct, frozen=True):
+    """Answer the host's request with these questions. The exchange lives on, and waits for a retry."""
+
+    round: Round
+
+
+class Refuse(msgspec.Struct, frozen=True):
+    """Answer a retry with an error. The exchange lives on.
+
+    Attributes:
+        line: The error on one line.
+        code: Its code.
+    """
+
+    line: bytes
+    code: int
+
+
+class WakeMe(msgspec.Struct, frozen=True):
+    """Give a `Due` of this name after so many seconds, in the place of an earlier one of the name.
+
+    Attributes:
+        name: Name of the timer within the exchange.
+        seconds: When; None to forget it. All are forgotten when the exchange ends.
+    """
+
+    name: str
+    seconds: float | None
+
+
 class Finish(msgspec.Struct, frozen=True):
     """The exchange ended.
 
     Attributes:
         line: The response or error for the host on one line; None if it gets none.
         code: Code of the error; None for a result, and without a line.
+        round: Questions that the host gets as its answer instead; nothing waits for them here. None for none.
     """
 
     line: bytes | None
     code: int | None = None
+    round: Round | None = None
 
 
-Command = SendUpstream | CancelUpstream | AnswerUpstream | SendHost | Finish
+Command = (
+    SendUpstream
+    | CancelUpstream
+    | AnswerUpstream
+    | SendHost
+    | AskHost
+    | AskOthers
+    | Unask
+    | Park
+    | Refuse
+    | WakeMe
+    | Finish
+)

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from troth.bridge import headers
 from troth.bridge.model import Bad
@@ -24,6 +25,7 @@ from troth.bridge.names import host_uri, name_problem, shown_name
 from troth.bridge.relay import item as spelled
 from troth.bridge.write import written
 from troth.capabilities.paths import shown as printable
+from troth.gating import META_KEY, NEVER, OTHER_KEY, Need, both, from_meta
 
 Kind = Literal["tools", "prompts", "resources", "templates"]
 """A kind of list, by the name that `Source` gives it."""
@@ -66,6 +68,7 @@ class Source:
         deny: Patterns of tools that they do not see, also of allowed ones.
         rename: Its own name of a tool -> the name to show before the prefix is put on.
         describe: Its own name of a tool -> the description to show.
+        requires: Its own name, URI or URI template -> what hosts must have declared, beside what the item says itself.
         mirrors: Whether it reads ``Mcp-Param`` headers (modern HTTP): a tool whose annotations are invalid is then
             left out, else the annotations are.
         hints: Kind -> ``ttlMs`` and ``cacheScope`` of its list, where it gave them.
@@ -81,6 +84,7 @@ class Source:
     deny: tuple[str, ...] = ()
     rename: Mapping[str, str] = field(default_factory=dict[str, str])
     describe: Mapping[str, str] = field(default_factory=dict[str, str])
+    requires: Mapping[str, Need] = field(default_factory=dict[str, "Need"])
     mirrors: bool = False
     hints: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, "tuple[int, str]"])
 
@@ -100,6 +104,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         own: The upstream's own name, URI or URI template.
         members: The item, as `Raw`; empty for a resource that no list has.
         plan: The headers of its calls (tools); None for none.
+        need: What a host must have declared to see and use it; None for nothing.
         lines: Revision -> the item as hosts of it see it, made on demand.
     """
 
@@ -110,6 +115,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     own: str
     members: Mapping[str, Raw] = {}
     plan: headers.Plan | None = None
+    need: Need | None = None
     lines: dict[str, bytes] = {}
 
     def line(self, revision: str) -> bytes:
@@ -158,8 +164,14 @@ def prepare(source: Source) -> Prepared:
             made = _entry(source, kind, own, item, problems)
             if isinstance(made, str):
                 problems.append(left_out(source.name, kind, own, made))
-            else:
-                found.append(made)
+                continue
+            need = both(_stated(made.members), source.requires.get(own))
+            if need is not None and need.requirement == NEVER:
+                problems.append(
+                    f"{source.name}: {form.word} {printable(own)!r}: no host sees it, since what it requires "
+                    "cannot be read"
+                )
+            found.append(made if need is None else replace(made, need=need))
         entries[kind] = tuple(found)
     return Prepared(source, entries, tuple(problems), filtered)
 
@@ -204,6 +216,9 @@ class _Schema(msgspec.Struct):
     required: list[str] = []
 
 
+_STATES = (b"require", b"\\u")
+"""What stands in the bytes of any ``_meta`` that states a requirement, if only as an escape."""
+
 _OBJECT = Raw(b'"object"')
 _NULL = Raw(b"null")
 
@@ -239,6 +254,7 @@ _READERS: Mapping[Kind, Mapping[str, Callable[[Raw], object]]] = {
     for kind, shapes in _SHAPES.items()
 }
 _read_level = msgspec.json.Decoder(dict[str, Raw] | list[Raw]).decode
+_read_any = msgspec.json.Decoder().decode
 _read_members = msgspec.json.Decoder(dict[str, Raw]).decode
 _read_text = msgspec.json.Decoder(str).decode
 
@@ -287,6 +303,23 @@ def _present(value: object, nested: tuple[str, ...] = ()) -> object:
         for name, member in members.items()
         if member is not None and member != _NULL
     }
+
+
+def _stated(members: Mapping[str, Raw]) -> Need | None:
+    """What an item says in its ``_meta`` that a host must have declared."""
+    meta = bytes(members.get("_meta", b""))
+    if not any(part in meta for part in _STATES):
+        return None
+    stated = _read_members(meta)
+    return from_meta({key: _value(stated[key]) for key in (META_KEY, OTHER_KEY) if key in stated})
+
+
+def _value(raw: Raw) -> object:
+    """JSON values; None for what no reader of ours can hold, such as a number that is too large."""
+    try:
+        return _read_any(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return None
 
 
 def _text(value: object) -> str:

@@ -33,6 +33,8 @@ class Outgoing:
         name: Value of the ``Mcp-Name`` header (modern HTTP); empty for none.
         headers: Further headers, ``Mcp-Param-...`` (modern HTTP).
         timeout: Seconds without a sign of life (answer, progress) after which the request is given up; None for none.
+        asks: Whether questions of the upstream about this request can be answered.
+        declares: Client capabilities of this request (modern upstreams); None for none.
         again: True if the request may be sent again after it was perhaps processed (lists, reads of ours).
     """
 
@@ -46,6 +48,8 @@ class Outgoing:
     name: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     timeout: float | None = None
+    asks: bool = False
+    declares: Mapping[str, object] | None = None
     again: bool = False
 
 

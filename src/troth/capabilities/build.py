@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from troth.capabilities.facts import ClientFacts, Facts
 from troth.capabilities.paths import fields, is_extension_key, rows, spell
@@ -249,17 +249,25 @@ def _settle(revision: str | None, era: Era | str | None) -> str:
     return revision
 
 
-def _facts_of(source: object) -> Facts:
-    """The facts of a framework's server object, read by its plug-in."""
+def plugin_of(source: object) -> Any:
+    """The plug-in module for a framework's server object, imported now.
+
+    Raises:
+        TypeError: No plug-in is for it, or its release is not supported.
+    """
     for home in (base.__module__ for base in type(source).__mro__):
         for prefix, plugin in FRAMEWORKS.items():
             if home == prefix or home.startswith(f"{prefix}."):
                 try:
-                    module = import_module(plugin)
+                    return import_module(plugin)
                 except ImportError as error:
                     raise TypeError(f"{_named(source)} is of a release that is not supported: {ACCEPTED}") from error
-                return cast("Callable[[object], Facts]", module.facts)(source)
     raise TypeError(f"cannot tell what {_named(source)} implements: {ACCEPTED}")
+
+
+def _facts_of(source: object) -> Facts:
+    """The facts of a framework's server object, read by its plug-in."""
+    return cast("Callable[[object], Facts]", plugin_of(source).facts)(source)
 
 
 def _named(source: object) -> str:

@@ -12,6 +12,7 @@ import click
 
 COMMANDS = {
     "audit": "Compare what MCP servers declare with what they deliver.",
+    "gate": "Show which host sees which tool, prompt and resource of a server, and why not.",
     "explain": "Tell what a capability, method or error code means in each protocol revision.",
     "serve": "Serve every host from one endpoint in front of many servers.",
     "check-config": "Tell whether a configuration of the gateway can be used, and how to mend it.",

@@ -114,7 +114,9 @@ class Asked(NamedTuple):
     async def route(self, kind: ListKind, shown: str) -> Entry | None:
         """Who owns a name. Names of upstreams that have not started yet are waited for."""
         entry = self.fleet.known.route(kind, shown)
-        if entry is None and self.fleet.waiting():
+        waiting = self.fleet.waiting()
+        if waiting and (entry is None or (not entry.members and self.fleet.member(entry.source) in waiting)):
+            # What no list has may need what its template says, once the templates are known.
             await self.fleet.settled()
             entry = self.fleet.known.route(kind, shown)
         return entry

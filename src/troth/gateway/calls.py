@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from troth.bridge import Kind, errors
+from troth.bridge import Kind
 from troth.bridge.exchange_model import (
     AnswerUpstream,
     CancelUpstream,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from troth.bridge.exchange_model import Command, Event
     from troth.gateway.model import Conversation, Stream
 
-_SORTS: Final = {Told.PROGRESS: Sort.PROGRESS, Told.LOG: Sort.LOG}
+_SORTS: Final = {Told.PROGRESS: Sort.PROGRESS, Told.LOG: Sort.LOG, Told.COMPLETE: Sort.OTHER}
 
 
 class Call:
@@ -42,7 +42,7 @@ class Call:
         stream: Where messages before the answer go.
     """
 
-    __slots__ = ("_conversation", "_done", "_exchange", "_id", "_stream", "mismatched")
+    __slots__ = ("_conversation", "_done", "_exchange", "_id", "_stream", "refusal", "withdrawn")
 
     def __init__(self, exchange: Exchange, conversation: Conversation, stream: Stream) -> None:
         self._exchange = exchange
@@ -50,8 +50,10 @@ class Call:
         self._stream = stream
         self._id: Id | None = None
         self._done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self.mismatched = False
-        """Whether the upstream refused the headers: nothing was done, and the call may be sent again."""
+        self.refusal: Frame | None = None
+        """The error that the upstream answered with; None for none."""
+        self.withdrawn = False
+        """Whether the host does not want the answer any more."""
 
     async def run(self) -> Answer:
         """Sends the request and waits for its end. Cancelling this withdraws it."""
@@ -64,14 +66,19 @@ class Call:
 
     def withdraw(self, reason: str) -> None:
         """The host does not want the answer any more."""
+        self.withdrawn = True
         self._handle(HostCancelled(reason))
+
+    def level(self, level: str) -> None:
+        """The host set another log level while its request runs."""
+        self._exchange.level = level
 
     # Sink
 
     def answered(self, frame: Frame) -> None:
         """The upstream answered."""
-        if frame.kind is Kind.ERROR and errors.code(frame) == errors.HEADER_MISMATCH:
-            self.mismatched = True
+        if frame.kind is Kind.ERROR:
+            self.refusal = frame
         self._handle(UpstreamAnswered(frame))
 
     def notified(self, frame: Frame) -> None:

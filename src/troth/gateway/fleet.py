@@ -7,42 +7,58 @@ said ``share = "always"``. So isolation is by construction.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
 
 import anyio
 
-from troth.bridge import peek, relay
-from troth.bridge.catalogue import Catalogue, Source
+from troth.bridge import Cause, Lost, fresh, peek, relay
+from troth.bridge.catalogue import Asker, Catalogue, Source
+from troth.bridge.exchange import LEVELS
 from troth.bridge.promise import Connection, UpstreamView, promise
+from troth.gateway.audience import Watched
+from troth.gateway.hiding import asker
 from troth.gateway.member import FAMILIES, LISTS
-from troth.gateway.model import Sort, UnavailableError
+from troth.gateway.model import Sort, Status, UnavailableError
 from troth.gateway.settings import Transport
 from troth.register import Era
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from troth.bridge import Frame
     from troth.capabilities import Built
+    from troth.gateway.asked import HostSession
     from troth.gateway.audience import Audience
+    from troth.gateway.crew import Crew
     from troth.gateway.limits import Limits
     from troth.gateway.member import Member
     from troth.gateway.model import Host
 
-LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-"""Log levels, the most verbose first. Source: RFC 5424, as the specification cites it."""
+_log = logging.getLogger(__name__)
 
+SUBSCRIBES: Final = "resources.subscribe"
 
 RECENT: Final = 8
-"""Lists that were served lately and are remembered, of each family and revision."""
+"""Lists that were served lately and are remembered, of each family and class of hosts."""
+
+CLASSES: Final = 256
+"""Families and classes of modern hosts that are remembered. Classes differ by revision and declared capabilities, and
+one principal has few; one that makes up capabilities loses the memory of its own hosts only."""
 
 
-class Served(NamedTuple):
-    """What a class of modern hosts was last served of a family, and when (seconds of the loop's clock)."""
+@dataclass(slots=True)
+class Served:
+    """What a class of modern hosts was served of a family.
+
+    Attributes:
+        digest: Of the lists.
+        moved: Since when the lists are others (seconds of the loop's clock); None while they are the same.
+    """
 
     digest: bytes
-    at: float
+    moved: float | None = None
 
 
 class Fleet:
@@ -54,6 +70,8 @@ class Fleet:
         profiles: Policies per host profile.
         limits: Bounds.
         startup_wait: Seconds that a first request waits for upstreams that were never seen.
+        crew: Owner of its tasks.
+        alone: Whether an upstream works for one host only, so that all it says is for that host.
 
     Attributes:
         catalogue: What hosts see.
@@ -64,10 +82,13 @@ class Fleet:
     def __init__(
         self,
         members: Sequence[Member],
+        *,
         policies: Mapping[str, str],
         profiles: Mapping[str, Mapping[str, str]],
         limits: Limits,
         startup_wait: float,
+        crew: Crew,
+        alone: Callable[[Member], bool],
     ) -> None:
         self.members = list(members)
         self.audiences: set[Audience] = set()
@@ -75,9 +96,10 @@ class Fleet:
         self.profiles = profiles
         self.startup_wait = startup_wait
         self._limits = limits
+        self._crew = crew
+        self._alone = alone
         self._loop = asyncio.get_running_loop()
-        self._watching: Counter[tuple[Member, str]] = Counter()
-        self._served: dict[tuple[str, str], list[Served]] = {}
+        self._served: dict[tuple[str, Asker], list[Served]] = {}
         self._promised: dict[tuple[str, bool, bool, str], Built] = {}
         self._telling: asyncio.TimerHandle | None = None
         self._levels: dict[object, str] = {}
@@ -91,27 +113,36 @@ class Fleet:
 
     def replace(self, members: Sequence[Member]) -> None:
         """Takes another set of upstreams (reload). Those that left are no longer looked at."""
+        before, self.members = self.members, list(members)
+        for member in before:
+            if member not in self.members:
+                member.watchers.discard(self)
         for member in self.members:
-            member.watchers.discard(self)
-        self.members = list(members)
-        for member in self.members:
-            member.watchers.add(self)
+            if member not in before:
+                member.watchers.add(self)
+                for who, level in self._levels.items():
+                    member.level(who, level)
         for audience in self.audiences:
-            gone = [uri for uri, (owner, _) in audience.watched.items() if owner not in self.members]
-            for uri in gone:
-                self._watching.pop(audience.watched.pop(uri), None)
-        for level in self._levels.values():
-            self._verbose(level)
+            for uri, watched in audience.watched.items():
+                fresh_one = None if watched.owner in self.members else self.member(watched.owner.name)
+                if fresh_one is not None:
+                    watched.owner = fresh_one
+                    self._crew.spawn(self._watch_again(audience, uri, watched, fresh_one), "subscribe again")
         self._changed()
 
     def member(self, name: str) -> Member | None:
         """The upstream of this name."""
         return next((member for member in self.members if member.name == name), None)
 
-    async def settled(self) -> None:
-        """Waits for upstreams that were never seen, but not longer than ``startup_wait`` seconds from the start on."""
+    async def settled(self, *, strangers: bool = False) -> None:
+        """Waits for upstreams that have not started, but not longer than ``startup_wait`` seconds from the start on.
+
+        Args:
+            strangers: Only for those that were never seen, since what the others declare is remembered.
+        """
+        young = [member for member in self.waiting() if not (strangers and member.remembered is not None)]
         left = self._born + self.startup_wait - self._loop.time()
-        if left > 0 and (young := self.waiting()):
+        if young and left > 0:
             with anyio.move_on_after(left):
                 for member in young:
                     await member.settled.wait()
@@ -132,13 +163,31 @@ class Fleet:
         uri = peeked.get("uri") if isinstance(peeked, dict) else None
         if uri is None:
             return
-        for audience in self.audiences:
+        for audience in tuple(self.audiences):
             if audience.watching(member, uri):
                 line = relay.notification(
                     frame, target=audience.host.revision, prefix=member.prefix, subscription=audience.tag
                 )
                 if line is not None:
-                    audience.stream.send(line, Sort.CHANGE)
+                    audience.updated(line)
+
+    def logged(self, member: Member, frame: Frame) -> bool:
+        """Passes a log message to the one legacy host that an upstream works for, if there is just one."""
+        if not self._alone(member):
+            return False
+        peeked = peek(frame, "level")
+        level = peeked.get("level") if isinstance(peeked, dict) else None
+        told = False
+        for audience in tuple(self.audiences):
+            session = cast("HostSession | None", audience.host.session)
+            if session is None or not audience.opened or level not in LEVELS or not session.built.has("logging"):
+                continue
+            told = True
+            if LEVELS.index(level) >= LEVELS.index(session.level or LEVELS[0]):
+                line = relay.notification(frame, target=audience.host.revision, prefix=member.prefix)
+                if line is not None:
+                    audience.stream.send(line, Sort.LOG)
+        return told
 
     # What hosts see
 
@@ -148,57 +197,80 @@ class Fleet:
             self._telling = self._loop.call_later(self._limits.coalesce, self._tell)
 
     def _rebuild(self) -> None:
+        """Makes the catalogues anew, and notes since when what was served is old."""
         self._promised.clear()
         self.known = Catalogue.build([_source(member) for member in self.members], self.known)
         there = [member for member in self.members if member.listed]
         all_there = len(there) == len(self.members)
         self.catalogue = self.known if all_there else Catalogue.build([_source(member) for member in there], self.known)
+        now = self._loop.time()
+        for (family, who), served in self._served.items():
+            digest = self._digest(family, who)
+            for old in served:
+                old.moved = None if old.digest == digest else old.moved or now
 
     def _tell(self) -> None:
         """Tells every audience of the families that differ from what it was served."""
         self._telling = None
         for audience in tuple(self.audiences):
-            for family in FAMILIES:
-                if family not in audience.families:
-                    continue
-                digest = self.digest(family, audience.host)
+            if audience.opened:
+                self._announce(audience)
+
+    def _announce(self, audience: Audience) -> None:
+        for family in FAMILIES:
+            if family in audience.families:
+                digest = self._digest(family, asker(audience.host))
                 if audience.served.get(family) != digest:
                     audience.served[family] = digest
                     audience.changed(family)
 
-    def digest(self, family: str, host: Host) -> bytes:
-        """A digest of the lists of a family as this host sees them."""
+    def _digest(self, family: str, who: Asker) -> bytes:
+        """A digest of the lists of a family as such hosts see them."""
         return b"".join(
-            self.catalogue.digest(kind, host.revision) for kind, how in LISTS.items() if how.family == family
+            self.catalogue.digest(kind, who.revision, self.catalogue.hidden(kind, who))
+            for kind, how in LISTS.items()
+            if how.family == family
         )
 
     def join(self, audience: Audience) -> None:
-        """From now on the audience is told. What it knows is what its host was served, else what is there now."""
-        for family in audience.families:
-            audience.served.setdefault(family, self.digest(family, audience.host))
+        """Takes an audience, which is told nothing before `open`."""
         self.audiences.add(audience)
+
+    def open(self, audience: Audience) -> None:
+        """From now on an audience is told, first of what it may have missed.
+
+        A legacy host knows what it was served; where that was nothing it knows nothing old. A listen cannot tell what
+        its host holds: whatever its class was served counts.
+        """
+        if audience.opened or audience not in self.audiences:
+            return
+        audience.open()
+        for family in audience.families:
+            who = asker(audience.host)
+            digest = self._digest(family, who)
+            if audience.tag is not None and self._missed(family, who):
+                audience.served[family] = b""
+            audience.served.setdefault(family, digest)
+        self._announce(audience)
 
     def serves(self, family: str, host: Host) -> None:
         """Notes that a host is handed the lists of a family as they are now."""
-        digest = self.digest(family, host)
-        if host.session is not None:
-            for audience in self.audiences:
-                if audience.host is host:
-                    audience.served[family] = digest
+        who = asker(host)
+        digest = self._digest(family, who)
+        session = cast("HostSession | None", host.session)
+        if session is not None:
+            session.audience.served[family] = digest
             return
-        now = self._loop.time()
-        key = (family, host.revision)
-        recent = [
-            old for old in self._served.get(key, ()) if now - old.at < self._limits.lately and old.digest != digest
-        ]
-        self._served[key] = [*recent[-RECENT:], Served(digest, now)]
+        key = (family, who)
+        others = [old for old in self._served.pop(key, ()) if old.digest != digest]
+        if len(self._served) >= CLASSES:
+            del self._served[next(iter(self._served))]
+        self._served[key] = [*others[1 - RECENT :], Served(digest)]
 
-    def missed(self, family: str, host: Host) -> bool:
-        """Whether a modern host may hold lists of this family that are older than what is there now."""
-        digest = self.digest(family, host)
-        now = self._loop.time()
-        served = self._served.get((family, host.revision), ())
-        return any(old.digest != digest and now - old.at < self._limits.lately for old in served)
+    def _missed(self, family: str, who: Asker) -> bool:
+        """Whether modern hosts may hold lists of a family that lately became older than what is there now."""
+        oldest = self._loop.time() - self._limits.lately
+        return any(old.moved is not None and old.moved > oldest for old in self._served.get((family, who), ()))
 
     # Promises
 
@@ -234,56 +306,81 @@ class Fleet:
     # Subscriptions
 
     async def subscribe(self, audience: Audience, uri: str, member: Member, own: str) -> None:
-        """Subscribes an audience to a resource; at the upstream once for all.
+        """Subscribes an audience to a resource. The upstream counts, and is told once.
 
         Raises:
-            UnavailableError: The upstream does not promise updates, or refused.
+            UnavailableError: The upstream does not promise updates, is not known to, or refused.
         """
-        if uri in audience.watched:
-            return
-        key = (member, own)
-        audience.watched[uri] = key
-        self._watching[key] += 1
+        while (known := audience.watched.get(uri)) is not None:
+            await known.settled.wait()
+            if known.made:
+                return
+        if member.conversation is None and SUBSCRIBES not in (member.remembered or ()):
+            words = f"{member.name} is not known to promise {SUBSCRIBES}, and is {member.upstream.status} now"
+            raise UnavailableError(Lost(Cause.DOWN, words))
+        watched = audience.watched[uri] = Watched(member, own)
         try:
-            if self._watching[key] == 1:
-                await member.upstream.subscribe(own)
-        except (UnavailableError, asyncio.CancelledError):
-            self._release(audience, uri)
-            raise
+            await member.upstream.subscribe(own)
+            watched.made = True
+        finally:
+            if not watched.made and audience.watched.get(uri) is watched:
+                del audience.watched[uri]
+            watched.settled.set()
+        if watched.dropped:
+            await watched.owner.upstream.unsubscribe(own)
 
     async def unsubscribe(self, audience: Audience, *uris: str) -> None:
         """Ends subscriptions; at the upstream when nobody else has them. Never raises."""
         for uri in uris:
-            key = self._release(audience, uri)
-            if key is not None and not self._watching[key]:
-                del self._watching[key]
-                member, own = key
-                await member.upstream.unsubscribe(own)
+            watched = audience.watched.pop(uri, None)
+            if watched is None:
+                continue
+            watched.dropped = True
+            if watched.made:
+                await watched.owner.upstream.unsubscribe(watched.own)
 
     async def leave(self, audience: Audience) -> None:
         """The audience is gone, and what it had subscribed to with it."""
         self.audiences.discard(audience)
         await self.unsubscribe(audience, *tuple(audience.watched))
 
-    def _release(self, audience: Audience, uri: str) -> tuple[Member, str] | None:
-        key = audience.watched.pop(uri, None)
-        if key is not None and self._watching[key] > 0:
-            self._watching[key] -= 1
-        return key
+    async def _watch_again(self, audience: Audience, uri: str, watched: Watched, owner: Member) -> None:
+        """Subscribes where another upstream took the place of the one that a resource was watched at."""
+        await watched.settled.wait()
+        if not watched.made or watched.dropped or watched.owner is not owner:
+            return
+        watched.made, watched.settled = False, anyio.Event()
+        try:
+            await owner.upstream.subscribe(watched.own)
+            watched.made = True
+        except UnavailableError as error:
+            _log.warning("upstream %s: a subscription was not made again: %s", owner.name, error)
+            return
+        finally:
+            watched.settled.set()
+        if watched.dropped:
+            await owner.upstream.unsubscribe(watched.own)
+            return
+        await owner.settled.wait()
+        if watched.owner is owner and not watched.dropped and owner.upstream.status is Status.READY:
+            params = {"uri": uri} if audience.tag is None else {"_meta": audience.meta, "uri": uri}
+            audience.updated(fresh.notification_line("notifications/resources/updated", params))
 
     # Logs
 
     def level(self, who: object, level: str | None) -> None:
-        """Notes the log level that somebody wants; upstreams get the most verbose one. None withdraws it."""
+        """Notes the log level that a session wants; upstreams get the most verbose one. None withdraws it."""
         if level is None:
             self._levels.pop(who, None)
-            return
-        self._levels[who] = level
-        self._verbose(min(self._levels.values(), key=LEVELS.index))
-
-    def _verbose(self, level: str) -> None:
+        else:
+            self._levels[who] = level
         for member in self.members:
-            member.upstream.level(level)
+            member.level(who, level)
+
+    async def levelled(self) -> None:
+        """Waits for a moment until the upstreams have taken the level."""
+        for member in self.members:
+            await member.levelled()
 
     # Ends
 
@@ -293,6 +390,8 @@ class Fleet:
             self._telling.cancel()
         for member in self.members:
             member.watchers.discard(self)
+            for who in self._levels:
+                member.level(who, None)
         for audience in self.audiences:
             audience.ended.set()
 
@@ -306,8 +405,9 @@ def _source(member: Member) -> Source:
         deny=settings.deny,
         rename=settings.rename,
         describe=settings.describe,
+        requires=settings.requires,
         mirrors=settings.transport is not Transport.STDIO and member.era is Era.MODERN,
-        hints=member.hints,
+        hints=dict(member.hints),
         tools=member.lists.get("tools"),
         prompts=member.lists.get("prompts"),
         resources=member.lists.get("resources"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -10,13 +11,13 @@ import msgspec
 
 from troth.bridge import BAD_PARAMS, Bad, errors, fresh, peek, peek_meta
 from troth.bridge.errors import ErrorValue
+from troth.bridge.exchange import LEVELS
 from troth.bridge.headers import disagreement
 from troth.bridge.promise import also_served
 from troth.capabilities import ClientCapabilities, read_client
 from troth.gateway import listening, lists, relaying
 from troth.gateway.asked import Asked, HostSession, Seen, connection_of, printable, us
 from troth.gateway.audience import Audience
-from troth.gateway.fleet import LEVELS
 from troth.gateway.member import FAMILIES, LISTS
 from troth.gateway.model import Answer, Host
 from troth.register import Era, HostProfile, register
@@ -97,17 +98,23 @@ class MiddleFront:
             name=f"{name} {version}".strip(),
             transport=transport,
             profile=_profile(principal, name, version),
+            gated="capabilities" in peeked or not self._gateway.settings.allow_when_not_declared,
         )
         fleet = self._gateway.session_fleet(principal)
         if isinstance(fleet, str):
             return None, self.refusal(Bad(errors.INTERNAL, fleet, frame.id), None)
-        await fleet.settled()
+        try:
+            await fleet.settled(strangers=True)
+        except asyncio.CancelledError:
+            self._gateway.release(fleet)
+            raise
         connection = connection_of(host, push=push)
         built = fleet.promised(connection)
         families = [family for family in FAMILIES if built.has(f"{family}.listChanged")]
         session = HostSession(host, fleet, connection, Audience(host, outbox, families))
         host.session = session
         self.sessions.add(session)
+        fleet.join(session.audience)
         result = initialize_result(
             server_info=us(revision),
             capabilities=built,
@@ -178,8 +185,9 @@ class MiddleFront:
             session.last = time.monotonic()
         else:
             fleet = self._gateway.fleet(host.principal)
-            # What is promised now must hold for the next request too, so it waits for what is not known yet.
-            await fleet.settled()
+            if frame.method not in relaying.RELAYED:
+                # What is declared may depend on upstreams that just start; who owns a name is waited for by itself.
+                await fleet.settled()
             built = fleet.promised(connection_of(host))
             self._see(host, built)
         served = also_served(built, frame.method)
@@ -194,7 +202,7 @@ class MiddleFront:
         if session is None:
             return
         if frame.method == "notifications/initialized":
-            session.fleet.join(session.audience)
+            session.fleet.open(session.audience)
         elif frame.method == "notifications/cancelled":
             peeked = peek(frame, "requestId")
             request = None if isinstance(peeked, Bad) else peeked.get("requestId")

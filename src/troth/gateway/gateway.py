@@ -15,7 +15,7 @@ from troth.gateway.settings import Share, UpstreamSettings
 from troth.gateway.upstream import open_upstream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from troth.gateway.crew import Crew
     from troth.gateway.limits import Limits
@@ -37,6 +37,9 @@ class Owner(NamedTuple):
     principal: str
     session: int = 0
 
+
+ONE_HOST = "stdio"
+"""The principal that is a single host: whoever started the gateway on its pipes."""
 
 EVERYBODY = Owner("")
 """The owner of members that every principal uses."""
@@ -63,7 +66,7 @@ class Gateway:
         self.fleets: dict[Principal, Fleet] = {}
         self.own: dict[Fleet, Owner] = {}
         self._state = state
-        self._prefixes: Mapping[str, str] = state.prefixes(settings)
+        self._prefixes = self._named(settings)
         self._members: dict[tuple[Owner, str], Member] = {}
         self._eras: dict[str, str] = {}
         self._sessions = 0
@@ -108,7 +111,19 @@ class Gateway:
 
     def _fleet(self, owner: Owner) -> Fleet:
         settings = self.settings
-        return Fleet(self._of(owner), settings.policies, settings.profiles, self.limits, settings.startup_wait)
+
+        def alone(member: Member) -> bool:
+            return owner.principal == ONE_HOST or (owner.session > 0 and member.settings.share is Share.NEVER)
+
+        return Fleet(
+            self._of(owner),
+            policies=settings.policies,
+            profiles=settings.profiles,
+            limits=self.limits,
+            startup_wait=settings.startup_wait,
+            crew=self.crew,
+            alone=alone,
+        )
 
     def _of(self, owner: Owner) -> list[Member]:
         return [self._member(settings, owner) for settings in self.settings.upstreams]
@@ -157,13 +172,22 @@ class Gateway:
             revision=conversation.revision,
             declared=_families(member.remembered or frozenset()),
         )
+        self._save()
+
+    def _named(self, settings: GatewaySettings) -> Mapping[str, str]:
+        """The prefix of every upstream, kept before anybody sees it."""
+        prefixes = self._state.prefixes(settings)
+        self._save()
+        return prefixes
+
+    def _save(self) -> None:
         if problem := self._state.save():
-            _log.warning("what was learnt of %s cannot be kept: %s", member.name, problem)
+            _log.warning("what was learnt of upstreams cannot be kept: %s", problem)
 
     def reload(self, settings: GatewaySettings) -> None:
         """Takes other settings. Upstreams whose part is the same are not touched; hosts are told what changed."""
         self.settings = settings
-        self._prefixes = self._state.prefixes(settings)
+        self._prefixes = self._named(settings)
         for fleet, owner in [
             *((fleet, Owner(principal.name)) for principal, fleet in self.fleets.items()),
             *self.own.items(),
@@ -174,6 +198,16 @@ class Gateway:
         used = {id(member) for fleet in self.every_fleet() for member in fleet.members}
         self._stop(lambda key: id(self._members[key]) not in used)
         _log.info("configuration reloaded: %d upstreams", len(settings.upstreams))
+
+    def retain(self, names: Collection[str]) -> None:
+        """Ends the upstreams of principals that are no longer known.
+
+        Args:
+            names: The principals that are.
+        """
+        for principal in [principal for principal in self.fleets if principal.name not in names]:
+            self.fleets.pop(principal).close()
+            self._stop(lambda key, name=principal.name: key[0].principal == name)
 
     async def stop(self) -> None:
         """Ends everything that hosts wait for, and every upstream."""

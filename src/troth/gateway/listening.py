@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import anyio
 import msgspec
 
-from troth.bridge import BAD_PARAMS, Bad, errors, fresh, members, peek
+from troth.bridge import BAD_PARAMS, Bad, Cause, errors, fresh, members, peek
+from troth.bridge.exchange import LEVELS
+from troth.gateway.asked import printable
 from troth.gateway.audience import SUBSCRIPTION, Audience
-from troth.gateway.fleet import LEVELS
+from troth.gateway.hiding import refusal
 from troth.gateway.member import FAMILIES
 from troth.gateway.model import Sort, UnavailableError
 from troth.gateway.relaying import RELAYED, unknown
+from troth.gateway.upstream.waiting import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +29,9 @@ FILTERS: Final[Mapping[str, str]] = {f"{family}ListChanged": family for family i
 """Field of the filter of ``subscriptions/listen`` -> the family whose changes it asks for."""
 
 
+ACKNOWLEDGED: Final = 5.0
+"""Seconds after which a listen is acknowledged without the URIs whose upstreams have not answered."""
+
 _FILTER: Final = (*FILTERS, "resourceSubscriptions")
 _read_flag = msgspec.json.Decoder(bool).decode
 _read_texts = msgspec.json.Decoder(list[str]).decode
@@ -37,7 +44,10 @@ async def set_level(asked: Asked) -> Answer:
     if level not in LEVELS or asked.session is None:
         return asked.error(BAD_PARAMS, f"params: level: one of {', '.join(LEVELS)} belongs here")
     asked.session.level = level
+    for call in asked.session.running.values():
+        call.level(level)
     asked.fleet.level(asked.session, level)
+    await asked.fleet.levelled()
     return asked.result({})
 
 
@@ -61,7 +71,7 @@ async def _subscription(asked: Asked, *, begins: bool) -> Answer:
         await asked.fleet.unsubscribe(audience, uri)
         return asked.result({})
     limit = asked.gateway.limits.subscriptions
-    if len(audience.watched) >= limit:
+    if uri not in audience.watched and len(audience.watched) >= limit:
         return asked.error(errors.INTERNAL, f"more than {limit} subscriptions (limit: subscriptions)")
     problem = await _watch(asked, audience, uri)
     return asked.result({}) if problem is None else problem
@@ -78,7 +88,6 @@ async def listen(asked: Asked) -> Answer:
     filter_ = _filter(wanted, asked.gateway.limits.subscriptions)
     if isinstance(filter_, Bad):
         return asked.error(BAD_PARAMS, filter_.reason)
-    await asked.fleet.settled()
     flags, uris = filter_
     families = [family for family in flags if asked.built.has(f"{family}.listChanged")]
     audience = Audience(asked.host, asked.stream, families, asked.frame.id)
@@ -90,19 +99,25 @@ async def listen(asked: Asked) -> Answer:
 
 async def _listened(asked: Asked, audience: Audience, families: list[str], uris: list[str] | None) -> Answer:
     honoured: dict[str, object] = {name: True for name, family in FILTERS.items() if family in families}
+    asked.fleet.join(audience)
     if uris is not None and asked.built.has("resources.subscribe"):
-        honoured["resourceSubscriptions"] = [uri for uri in uris if await _watch(asked, audience, uri) is None]
+        await _watch_all(asked, audience, uris)
+        honoured["resourceSubscriptions"] = [uri for uri in uris if uri in audience.watched]
     acknowledged = {"_meta": audience.meta, "notifications": honoured}
     asked.stream.send(fresh.notification_line("notifications/subscriptions/acknowledged", acknowledged), Sort.OTHER)
-    for family in families:
-        audience.served[family] = asked.fleet.digest(family, asked.host)
-        if asked.fleet.missed(family, asked.host):
-            audience.changed(family)
-    asked.fleet.join(audience)
+    asked.fleet.open(audience)
     await audience.ended.wait()
     if asked.host.transport == "stdio":
         asked.stream.send(fresh.notification_line("notifications/cancelled", {"requestId": asked.frame.id}), Sort.OTHER)
     return asked.result({"resultType": "complete", "_meta": {SUBSCRIPTION: asked.frame.id}})
+
+
+async def _watch_all(asked: Asked, audience: Audience, uris: list[str]) -> None:
+    """Subscribes to resources, side by side: an upstream that does not answer costs its own only."""
+    with anyio.move_on_after(ACKNOWLEDGED):
+        async with anyio.create_task_group() as tasks:
+            for uri in uris:
+                tasks.start_soon(_watch, asked, audience, uri)
 
 
 async def _watch(asked: Asked, audience: Audience, uri: str) -> Answer | None:
@@ -111,6 +126,8 @@ async def _watch(asked: Asked, audience: Audience, uri: str) -> Answer | None:
     owner = asked.fleet.member(entry.source) if entry is not None else None
     if entry is None or owner is None:
         return unknown(asked, RELAYED["resources/read"], uri)
+    if (refused := refusal(asked, entry, uri)) is not None:
+        return refused
     try:
         await asked.fleet.subscribe(audience, uri, owner, entry.own)
     except UnavailableError as error:
@@ -119,7 +136,9 @@ async def _watch(asked: Asked, audience: Audience, uri: str) -> Answer | None:
                 error.error, asked.frame.method, owner.conversation.revision, asked.host.revision, uri
             )
             return asked.refuse(made)
-        return asked.error(errors.INTERNAL, f"{owner.name}: {error}")
+        unwatchable = error.lost.cause is Cause.REFUSED and not isinstance(error.lost, Refused)
+        code = BAD_PARAMS if unwatchable else errors.INTERNAL
+        return asked.error(code, f"nobody tells of updates of {printable(uri)}: {error}")
     return None
 
 

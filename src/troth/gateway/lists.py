@@ -9,6 +9,7 @@ import msgspec
 from troth.bridge import Bad, peek
 from troth.bridge.promise import page_size
 from troth.gateway.asked import us
+from troth.gateway.hiding import asker
 from troth.gateway.member import LISTS
 from troth.register import Era, register
 from troth.results import discover_result
@@ -30,7 +31,6 @@ async def ping(asked: Asked) -> Answer:
 
 async def discover(asked: Asked) -> Answer:
     """What this gateway offers to this very request."""
-    await asked.fleet.settled()
     built = asked.built
     result = discover_result(
         server_info=us(asked.host.revision),
@@ -52,10 +52,11 @@ async def listing(asked: Asked) -> Answer:
         return asked.bad(peeked)
     cursor = peeked.get("cursor")
     size = page_size(asked.host.profile, asked.gateway.settings.page_size)
-    page = asked.fleet.catalogue.page(kind, asked.host.revision, size, cursor)
+    hide = asked.fleet.catalogue.hidden(kind, asker(asked.host))
+    page = asked.fleet.catalogue.page(kind, asked.host.revision, size, cursor, hide)
     if isinstance(page, Bad):
         return asked.bad(page)
-    ttl, scope = asked.fleet.catalogue.ttl_and_scope(kind)
+    ttl, scope = asked.fleet.catalogue.ttl_and_scope(kind, hide)
     if cursor is None:
         asked.fleet.serves(how.family, asked.host)
     result: dict[str, object] = {how.member: msgspec.Raw(page.items)}

@@ -14,7 +14,8 @@ import anyio
 import msgspec
 from msgspec import Raw
 
-from troth.bridge import Kind, Outgoing, ask, errors, peek
+from troth.bridge import Bad, Kind, Outgoing, ask, errors, opened, peek
+from troth.bridge.exchange import LEVELS
 from troth.bridge.promise import paths
 from troth.gateway.model import Status, UnavailableError
 from troth.register import Era, Side, register
@@ -53,6 +54,7 @@ LISTS = cast(
 """Kinds of lists."""
 
 COMPLETE: Final = "completion/complete"
+LOG: Final = "notifications/message"
 
 FAMILIES: Final = ("tools", "prompts", "resources")
 
@@ -65,11 +67,31 @@ SLOWER: Final = 1.5
 """By how much a poll that found nothing new makes the next pause longer."""
 SLOWEST: Final = 10.0
 """The longest pause between polls, as a multiple of the shortest."""
+QUIET: Final = 2.0
+"""Seconds without a fetch after which an upstream that says its lists changed is believed at once."""
+PACE: Final = 5.0
+"""The longest pause before lists are fetched again for one that says so all the time."""
+
+LEVELLING: Final = 1.0
+"""Seconds that an upstream gets to take a log level before calls go on."""
+NEEDS: Final = 256
+"""Tools whose needs are remembered."""
+SHOWN: Final = 8
+"""Needs of one tool that are remembered."""
 
 _read_items = msgspec.json.Decoder(list[Raw]).decode
 _read_item = msgspec.json.Decoder(Item).decode
 _read_number = msgspec.json.Decoder(int).decode
 _read_text = msgspec.json.Decoder(str).decode
+
+
+class _Lacking(msgspec.Struct):
+    """``data`` of an error -32021. Source: 2026-07-28, schema, MissingRequiredClientCapabilityError."""
+
+    requiredCapabilities: dict[str, dict[str, Raw]] = {}  # noqa: N815 - the name of the protocol
+
+
+_read_needs = msgspec.json.Decoder(_Lacking).decode
 
 
 class Watcher(Protocol):
@@ -81,6 +103,10 @@ class Watcher(Protocol):
 
     def updated(self, member: Member, frame: Frame) -> None:
         """A resource of it changed."""
+        ...
+
+    def logged(self, member: Member, frame: Frame) -> bool:
+        """It logs outside of requests. False if that belongs to no host surely."""
         ...
 
 
@@ -102,6 +128,7 @@ class Member:
         completes: Whether it answers ``completion/complete`` though its revision has no capability for that; None where
             the capability decides.
         dropped: Notifications that belong to no request and to nobody (logs), counted.
+        needs: Its own name of a tool -> capabilities for want of which it refused a call. Told, never enforced.
     """
 
     def __init__(self, settings: UpstreamSettings, prefix: str, crew: Crew, limits: Limits) -> None:
@@ -117,11 +144,19 @@ class Member:
         self.remembered: frozenset[str] | None = None
         self.completes: bool | None = None
         self.dropped = 0
+        self.needs: dict[str, tuple[str, ...]] = {}
         self.remembers: Callable[[Member], None] = lambda _: None
         self._crew = crew
         self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._levels: dict[object, str] = {}
+        self._level = ""
         self._dirty: set[str] = set()
         self._fetching = False
+        self._urgent = False
+        self._ended = -QUIET - PACE
+        self._pace = 0.0
+        self._soon: asyncio.TimerHandle | None = None
         self._pause = 0.0
         self._poll: asyncio.TimerHandle | None = None
         self._grace: asyncio.TimerHandle | None = None
@@ -140,8 +175,8 @@ class Member:
 
     async def stop(self) -> None:
         """Ends the upstream."""
-        self._cancel(self._poll)
-        self._cancel(self._grace)
+        for timer in (self._poll, self._grace, self._soon):
+            self._cancel(timer)
         self.watchers.clear()
         await self.upstream.stop()
 
@@ -150,36 +185,86 @@ class Member:
     def up(self, upstream: Upstream) -> None:  # noqa: ARG002 - ours
         """Everything may be new."""
         self._cancel(self._grace)
+        self._grace = None
         self.refetch(*LISTS)
 
     def down(self, upstream: Upstream) -> None:
-        """Its names stay for the time of a restart."""
+        """Its names stay for the time of a restart, which the first of several failures begins."""
         self._cancel(self._poll)
         if not self.lists or upstream.status is Status.STOPPED:
             self._vanish()
-        else:
-            self._grace = asyncio.get_running_loop().call_later(self._limits.grace, self._vanish)
+        elif not self._gone and self._grace is None:
+            self._grace = self._loop.call_later(self._limits.grace, self._vanish)
 
     def heard(self, upstream: Upstream, frame: Frame) -> None:  # noqa: ARG002 - ours
         """Takes what the upstream says outside of requests."""
         family = CHANGES.get(frame.method)
         if family is not None:
-            self.refetch(*(kind for kind, how in LISTS.items() if how.family == family))
+            self._dirty.update(kind for kind, how in LISTS.items() if how.family == family)
+            self._later()
         elif frame.method == "notifications/resources/updated":
             for watcher in tuple(self.watchers):
                 watcher.updated(self, frame)
-        else:
+        elif frame.method != LOG or not any(watcher.logged(self, frame) for watcher in tuple(self.watchers)):
             self.dropped += 1
+
+    def asked(self, upstream: Upstream, frame: Frame) -> bool:  # noqa: ARG002 - ours
+        """Nobody is asked outside of calls."""
+        return False
+
+    # What hosts want of it
+
+    def level(self, who: object, level: str | None) -> None:
+        """Notes the log level that somebody wants; the upstream gets the most verbose one. None withdraws it.
+
+        Nothing is sent when nobody is left: no message takes a level back.
+        """
+        if level is None:
+            self._levels.pop(who, None)
+        else:
+            self._levels[who] = level
+        most = min(self._levels.values(), key=LEVELS.index, default=self._level)
+        if most != self._level:
+            self._level = most
+            self.upstream.level(most)
+
+    async def levelled(self) -> None:
+        """Waits for a moment until the upstream has taken the level."""
+        with anyio.move_on_after(LEVELLING):
+            await self.upstream.levelled()
+
+    def learn(self, tool: str, refusal: Frame) -> None:
+        """Keeps for want of which capabilities the upstream refused a call of a tool (-32021)."""
+        error = opened(refusal)
+        data = b"" if isinstance(error, Bad) else (error.parts or {}).get("data", b"")
+        try:
+            wanted = _read_needs(data).requiredCapabilities
+        except (msgspec.DecodeError, RecursionError):
+            return
+        if wanted and len(self.needs) < NEEDS:
+            paths_ = [path for name, inner in wanted.items() for path in ([f"{name}.{key}" for key in inner] or [name])]
+            self.needs[tool] = tuple(paths_[:SHOWN])
 
     # Lists
 
     def refetch(self, *kinds: str) -> None:
-        """Fetches lists anew; several calls before the first ends are one."""
+        """Fetches lists anew and at once; several calls before the first ends are one."""
         self._dirty.update(kinds)
+        self._urgent = True
+        self._cancel(self._soon)
+        self._soon = None
         if not self._fetching:
             self._fetching = True
             self._done = anyio.Event()
             self._crew.spawn(self._fetch(), f"lists of {self.name}")
+
+    def _later(self) -> None:
+        """Fetches what is dirty after a moment, which grows while an upstream announces changes all the time."""
+        if self._fetching or self._soon is not None:
+            return
+        quiet = self._loop.time() - self._ended > QUIET + self._pace
+        self._pace = self._limits.coalesce if quiet else min(max(2 * self._pace, self._limits.coalesce), PACE)
+        self._soon = self._loop.call_later(self._pace, self.refetch)
 
     async def fetched(self) -> None:
         """Waits until a fetch that runs has ended; bounded by its own limits."""
@@ -187,27 +272,35 @@ class Member:
             await self._done.wait()
 
     async def _fetch(self) -> None:
-        before = dict(self.lists)
         try:
-            while self._dirty and (conversation := self.conversation) is not None:
-                kinds: list[ListKind] = [kind for kind in LISTS if kind in self._dirty]
-                self._dirty.clear()
-                for kind in kinds:
-                    self.hints.pop(kind, None)
-                    await self._list(conversation, kind)
-                self.completes = await self._completes(conversation)
-        except UnavailableError:
-            # The conversation ended in between; `up` comes again.
-            pass
+            while self._urgent and (conversation := self.conversation) is not None:
+                self._urgent = False
+                await self._round(conversation)
         finally:
             self._fetching = False
+            self._ended = self._loop.time()
             self._done.set()
-        if self.conversation is None:
+        if self._dirty and self.conversation is not None:
+            self._later()
+
+    async def _round(self, conversation: Conversation) -> None:
+        """Fetches what is dirty, and tells the watchers. Of a conversation that ends meanwhile nothing counts."""
+        before = dict(self.lists)
+        kinds: list[ListKind] = [kind for kind in LISTS if kind in self._dirty]
+        self._dirty.clear()
+        try:
+            for kind in kinds:
+                self.hints.pop(kind, None)
+                await self._list(conversation, kind)
+            self.completes = await self._completes(conversation)
+        except UnavailableError:
+            pass
+        if self.conversation is not conversation:
+            self._dirty.update(kinds)
             return
         self._gone = False
-        self._dirty.clear()
         self.settled.set()
-        self.remembered = paths(self.conversation.capabilities)
+        self.remembered = paths(conversation.capabilities)
         self.remembers(self)
         self._schedule(same=before == self.lists)
         for watcher in tuple(self.watchers):
@@ -272,7 +365,7 @@ class Member:
             except UnavailableError as error:
                 return error.error is not None and errors.code(error.error) != errors.METHOD_NOT_FOUND
             return True
-        return False
+        return None
 
     def _hint(self, kind: str, frame: Frame) -> None:
         """Takes how long the list may be kept, and by whom (modern)."""
@@ -297,7 +390,7 @@ class Member:
         least = max(wish, self._limits.poll_least)
         self._pause = min(self._pause * SLOWER, least * SLOWEST) if same and self._pause else least
         pause = self._pause * (1 + SPREAD * random.random())  # noqa: S311 - spreads load, hides nothing
-        self._poll = asyncio.get_running_loop().call_later(pause, lambda: self.refetch(*silent))
+        self._poll = self._loop.call_later(pause, lambda: self.refetch(*silent))
 
     def _silent(self) -> list[str]:
         """Kinds of lists that are declared and whose changes are not announced."""
@@ -308,6 +401,9 @@ class Member:
         return [kind for kind, how in LISTS.items() if has(how.family) and not has(f"{how.family}.listChanged")]
 
     def _vanish(self) -> None:
+        self._grace = None
+        if self._gone and self.settled.is_set():
+            return
         self._gone = True
         self.settled.set()
         for watcher in tuple(self.watchers):

@@ -73,6 +73,8 @@ class Host:
         transport: ``http``, ``sse`` or ``stdio``.
         session: Its session (legacy); None for modern requests.
         level: Log level of this request (modern); None if it asked for none.
+        gated: Whether what needs capabilities that it did not declare is hidden from it. False only for a legacy host
+            that sent no capabilities object, where the operator lets those pass.
     """
 
     principal: Principal
@@ -84,6 +86,7 @@ class Host:
     profile: HostProfile | None = None
     session: Session | None = None
     level: str | None = None
+    gated: bool = True
 
 
 class Session(Protocol):
@@ -287,6 +290,10 @@ class Upstream(Protocol):
         """Sets the log level of the session, now and after every restart (legacy upstreams with ``logging``)."""
         ...
 
+    async def levelled(self) -> None:
+        """Waits until the upstream has answered the last `level`, or cannot."""
+        ...
+
     async def stop(self) -> None:
         """Ends it and everything it started."""
         ...
@@ -301,6 +308,13 @@ class Observer(Protocol):
 
     def down(self, upstream: Upstream) -> None:
         """The conversation ended; `why` says why."""
+        ...
+
+    def asked(self, upstream: Upstream, frame: Frame) -> bool:
+        """A request of a legacy upstream that belongs to no request. False: it is refused.
+
+        Whoever takes it answers by `Conversation.answer`.
+        """
         ...
 
     def heard(self, upstream: Upstream, frame: Frame) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
@@ -12,6 +13,8 @@ from troth.bridge.exchange_model import Called
 from troth.bridge.headers import mirrored
 from troth.gateway.asked import printable
 from troth.gateway.calls import Call
+from troth.gateway.hiding import refusal
+from troth.gateway.model import Status, UnavailableError
 from troth.register import Era
 
 if TYPE_CHECKING:
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from troth.bridge import Frame
+    from troth.bridge import Frame, Id
     from troth.bridge.listed import Entry
     from troth.bridge.listed import Kind as ListKind
     from troth.gateway.asked import Asked
@@ -42,6 +45,11 @@ RELAYED: Final[Mapping[str, Relayed]] = {
 }
 
 
+MOST_VALUES: Final = 100
+"""Most values of one completion."""
+RESTART: Final = 2.0
+"""Seconds that a call waits for an upstream which is just started again."""
+
 _EMPTY: Final = msgspec.Raw(b"{}")
 _REFERENCE: Final = ("type", "name", "uri")
 _REFERENCES: Final[Mapping[str, tuple[ListKind, str]]] = {
@@ -49,6 +57,8 @@ _REFERENCES: Final[Mapping[str, tuple[ListKind, str]]] = {
     "ref/resource": ("templates", "uri"),
 }
 _read_text = msgspec.json.Decoder(str).decode
+_read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_read_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class Target(NamedTuple):
@@ -73,6 +83,8 @@ async def relayed(asked: Asked) -> Answer:
     entry = await asked.route(how.kind, shown)
     if entry is None:
         return unknown(asked, how, shown)
+    if (refused := refusal(asked, entry, shown)) is not None:
+        return refused
     return await _relay(asked, entry, {how.member: entry.own}, name=entry.own)
 
 
@@ -87,8 +99,12 @@ async def complete(asked: Asked) -> Answer:
     except (KeyError, msgspec.DecodeError):
         return asked.error(BAD_PARAMS, "params: ref: a ref/prompt with a name or ref/resource with a uri belongs here")
     entry = await asked.route(sort, shown)
+    if entry is None and sort == "templates":
+        entry = await asked.route("resources", shown)
     if entry is None:
         return asked.error(BAD_PARAMS, f"params: ref: nothing here is called {printable(shown)}")
+    if (refused := refusal(asked, entry, shown)) is not None:
+        return refused
     owner = asked.fleet.member(entry.source)
     conversation = owner.conversation if owner is not None else None
     if (
@@ -98,7 +114,26 @@ async def complete(asked: Asked) -> Answer:
     ):
         return asked.result({"completion": {"values": [], "hasMore": False}})
     changed = {**reference, member: entry.own}
-    return await _relay(asked, entry, {"ref": changed})
+    return _at_most(await _relay(asked, entry, {"ref": changed}), asked)
+
+
+def _at_most(answer: Answer, asked: Asked) -> Answer:
+    """The values of a completion, of which no more than the specification allows.
+
+    Source: 2025-11-25/server/utilities/completion; schema, CompleteResult (at most 100 items).
+    """
+    if answer.code is not None or not answer.line:
+        return answer
+    result = _read_members(_read_members(answer.line)["result"])
+    try:
+        completion = _read_members(result["completion"])
+        values = _read_list(completion["values"])
+    except (KeyError, msgspec.DecodeError):
+        return asked.error(errors.INTERNAL, "the upstream answered completion/complete without a list of values")
+    if len(values) <= MOST_VALUES:
+        return answer
+    cut = {**completion, "values": values[:MOST_VALUES], "hasMore": True}
+    return asked.result({**result, "completion": cut})
 
 
 def unknown(asked: Asked, how: Relayed, shown: str) -> Answer:
@@ -110,41 +145,70 @@ def unknown(asked: Asked, how: Relayed, shown: str) -> Answer:
 
 async def _relay(asked: Asked, entry: Entry, params: Mapping[str, object], name: str = "") -> Answer:
     owner = asked.fleet.member(entry.source)
-    conversation = owner.conversation if owner is not None else None
+    conversation = await _conversation(owner) if owner is not None else None
     if owner is None or conversation is None:
         why = owner.upstream.why if owner is not None else "it was removed"
         return asked.error(errors.INTERNAL, f"upstream {entry.source} is not reachable: {why}")
     target = Target(entry, owner, conversation, params, name)
-    call = _call(asked, target)
-    answer = await _run(asked, call)
-    if not call.mismatched:
-        return answer
-    # What is known of the tool's headers is old, and nothing was done: the list is fetched, the call sent again.
-    owner.refetch("tools")
-    await owner.fetched()
-    entry = asked.fleet.known.route(entry.kind, entry.shown) or entry
-    return await _run(asked, _call(asked, target._replace(entry=entry)))
-
-
-async def _run(asked: Asked, call: Call) -> Answer:
-    session, identity = asked.session, asked.frame.id
-    if session is None or identity is None:
-        return await call.run()
-    if identity in session.running:
-        return asked.error(NOT_A_MESSAGE, "a request with this id is running; give each its own")
-    session.running[identity] = call
+    if asked.host.level is None:
+        return await _run(asked, target)
+    # A modern host names a level with each request; a legacy upstream is told while that request runs.
+    wish = object()
+    owner.level(wish, asked.host.level)
     try:
+        await owner.levelled()
+        return await _run(asked, target)
+    finally:
+        owner.level(wish, None)
+
+
+async def _conversation(owner: Member) -> Conversation | None:
+    """The open conversation; one that is just opened again is waited for."""
+    conversation = owner.conversation
+    if conversation is None and owner.lists and owner.listed and owner.upstream.status is Status.STARTING:
+        with suppress(UnavailableError):
+            conversation = await owner.upstream.ready(RESTART)
+    return conversation
+
+
+async def _run(asked: Asked, target: Target) -> Answer:
+    call = _call(asked, target)
+    if asked.session is None:
+        return await _ended(asked, target, call, {})
+    if asked.frame.id in asked.session.running:
+        return asked.error(NOT_A_MESSAGE, "a request with this id is running; give each its own")
+    return await _ended(asked, target, call, asked.session.running)
+
+
+async def _ended(asked: Asked, target: Target, call: Call, running: dict[Id, Call]) -> Answer:
+    """Runs a call to its end, and once more if the upstream refused its headers unread."""
+    identity = cast("Id", asked.frame.id)
+    running[identity] = call
+    try:
+        answer = await call.run()
+        code = errors.code(call.refusal) if call.refusal is not None else None
+        if code == errors.MISSING_CAPABILITY and call.refusal is not None:
+            target.owner.learn(target.entry.own, call.refusal)
+        if code != errors.HEADER_MISMATCH or target.conversation.era is not Era.MODERN:
+            return answer
+        # What is known of the tool's headers is old, and nothing was done: the list is fetched, the call sent again.
+        target.owner.refetch("tools")
+        await target.owner.fetched()
+        if call.withdrawn:
+            return answer
+        again = asked.fleet.known.route(target.entry.kind, target.entry.shown)
+        if again is None or again.source != target.owner.name:
+            return answer
+        running[identity] = call = _call(asked, target._replace(entry=again))
         return await call.run()
     finally:
-        del session.running[identity]
+        del running[identity]
 
 
 def _call(asked: Asked, target: Target) -> Call:
     entry, owner, conversation, params, name = target
     host, frame = asked.host, asked.frame
     level = asked.session.level if asked.session is not None else host.level
-    if asked.session is None and level is not None:
-        asked.fleet.level(host.principal, level)
     called = Called(
         frame=frame,
         host_revision=host.revision,

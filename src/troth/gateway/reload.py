@@ -167,7 +167,7 @@ class Difference:
         return bool(self.added or self.removed or self.changed or self.reordered or self.other)
 
 
-SHOWN = frozenset({"allow", "deny", "rename", "describe", "prefix", "where"})
+SHOWN = frozenset({"allow", "deny", "rename", "describe", "requires", "prefix", "where"})
 """Fields of an upstream that change what hosts see, and nothing of the conversation with it."""
 
 

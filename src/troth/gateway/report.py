@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
+from troth.gateway.asked import printable
+from troth.gateway.hiding import hidden
 from troth.gateway.member import LISTS
 from troth.gateway.status import HostStatus, Listed, Promise, Status, UpstreamStatus
 from troth.gateway.upstream.supervise import Supervisor, costs
@@ -43,7 +45,10 @@ def report(
         version: Version of Troth.
         faults: What is wrong with a configuration that is not in force.
     """
-    hosts = [*map(_session, front.sessions), *map(_seen, front.seen())]
+    hosts = [
+        *map(_session, front.sessions),
+        *(_seen(seen, gateway.fleet(seen.host.principal)) for seen in front.seen()),
+    ]
     return Status(
         troth=version,
         pid=os.getpid(),
@@ -117,6 +122,9 @@ def _dropped(member: Member) -> list[str]:
             keys = [key for key in cast("dict[str, object]", declared or {}) if key not in allowed]
             if keys:
                 notes.append(f"not relayed: {name} {', '.join(sorted(keys))} (see relay_{name})")
+    for tool, needs in member.needs.items():
+        wanted = ", ".join(map(printable, needs))
+        notes.append(f"tool {printable(tool)!r} refused a host for want of: {wanted} (told, not enforced)")
     if member.dropped:
         notes.append(f"{member.dropped} messages belonged to no host and reached nobody")
     return notes
@@ -158,11 +166,11 @@ def _session(session: HostSession) -> HostStatus:
         calls=session.calls,
         running=len(session.running),
         idle=time.monotonic() - session.last,
-        notes=tuple(RECONNECT.format(path) for path in later),
+        notes=(*(RECONNECT.format(path) for path in later), *hidden(session.fleet, host)),
     )
 
 
-def _seen(seen: Seen) -> HostStatus:
+def _seen(seen: Seen, fleet: Fleet) -> HostStatus:
     host = seen.host
     return HostStatus(
         name=host.name,
@@ -176,6 +184,7 @@ def _seen(seen: Seen) -> HostStatus:
         streams=seen.streams,
         calls=seen.calls,
         idle=time.monotonic() - seen.last,
+        notes=tuple(hidden(fleet, host)),
     )
 
 

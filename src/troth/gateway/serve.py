@@ -198,7 +198,9 @@ class _Running:
         self.faults = ()
         self.gateway.reload(found)
         if self.access is not None:
-            self.access.replace((*self.options.tokens, *found.tokens))
+            tokens = (*self.options.tokens, *found.tokens)
+            self.access.replace(tokens)
+            self.gateway.retain({ANONYMOUS.name, *(token.name for token in tokens)})
 
     async def _heed(self, signals: object) -> None:
         async for number in signals:  # type: ignore[attr-defined]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from troth.gating import Need
+
 
 class Transport(StrEnum):
     """How an upstream is reached."""
@@ -66,6 +68,8 @@ class UpstreamSettings:
         deny: Patterns of tools that they do not see, also of allowed ones.
         rename: The upstream's own name of a tool -> the name to show (before the prefix).
         describe: The upstream's own name of a tool -> the description to show.
+        requires: The upstream's own name of a tool or prompt, or URI of a resource or template -> what hosts must have
+            declared to see and use it, beside what the upstream says in ``_meta``.
         share: Who may use one session together.
         max_sessions: Most sessions (processes) at once.
         start_timeout: Seconds that a start may take until its first answer.
@@ -89,6 +93,7 @@ class UpstreamSettings:
     deny: tuple[str, ...] = ()
     rename: Mapping[str, str] = field(default_factory=dict[str, str])
     describe: Mapping[str, str] = field(default_factory=dict[str, str])
+    requires: Mapping[str, Need] = field(default_factory=dict[str, "Need"])
     share: Share = Share.AUTO
     max_sessions: int = 4
     start_timeout: float = 60.0
@@ -123,6 +128,7 @@ class GatewaySettings:
         tokens: Credentials of hosts.
         policies: Policy per family (``tools``, ``prompts``, ``resources``).
         profiles: Policies per host profile: id of the profile -> family -> policy.
+        allow_when_not_declared: Whether legacy hosts that send no capabilities object see what needs capabilities.
         page_size: Most items of one page of a list; None puts all on one.
         startup_wait: Seconds that a host's first request waits for upstreams that were never seen.
         allowed_hosts: Values of the ``Host`` header that are taken beside those of the bound address.
@@ -135,6 +141,7 @@ class GatewaySettings:
     tokens: tuple[TokenSettings, ...] = ()
     policies: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
     profiles: Mapping[str, Mapping[str, Policy]] = field(default_factory=dict[str, "Mapping[str, Policy]"])
+    allow_when_not_declared: bool = False
     page_size: int | None = None
     startup_wait: float = 5.0
     allowed_hosts: tuple[str, ...] = ()

@@ -117,7 +117,8 @@ class HostStatus:
         calls: Requests that it made.
         running: Those that run now.
         idle: Seconds since its last request.
-        notes: What else the operator should know: "reconnect to see", a credential that several hosts share.
+        notes: What else the operator should know: "reconnect to see", what is hidden from it, a credential that
+            several hosts share.
     """
 
     name: str

@@ -11,10 +11,20 @@ from troth.gating.decide import (
     as_client,
     decide,
     missing,
+    unmet,
 )
 from troth.gating.marks import marked, requires
+from troth.gating.matrix import HostAt, Matrix, MatrixRow, matrix
 from troth.gating.need import META_KEY, OTHER_KEY, Need, both, from_meta, with_need
-from troth.gating.needs import GatingSettings, Needs, read_needs, read_settings, settings_from_environment
+from troth.gating.needs import (
+    NEEDS,
+    GatingSettings,
+    Needs,
+    needs_of,
+    read_needs,
+    read_settings,
+    settings_from_environment,
+)
 from troth.gating.requirement import (
     ELICITATION,
     ELICITATION_FORM,
@@ -35,13 +45,14 @@ from troth.gating.requirement import (
     experimental,
     extension,
 )
-from troth.gating.view import Hidden, Visible, primitive, stated, visible
+from troth.gating.view import Hidden, Listed, Visible, primitive, stated, visible
 
 __all__ = [
     "ELICITATION",
     "ELICITATION_FORM",
     "ELICITATION_URL",
     "META_KEY",
+    "NEEDS",
     "NEVER",
     "OTHER_KEY",
     "ROOTS",
@@ -58,6 +69,10 @@ __all__ = [
     "Decision",
     "GatingSettings",
     "Hidden",
+    "HostAt",
+    "Listed",
+    "Matrix",
+    "MatrixRow",
     "Need",
     "Needs",
     "Primitive",
@@ -71,13 +86,16 @@ __all__ = [
     "extension",
     "from_meta",
     "marked",
+    "matrix",
     "missing",
+    "needs_of",
     "primitive",
     "read_needs",
     "read_settings",
     "requires",
     "settings_from_environment",
     "stated",
+    "unmet",
     "visible",
     "with_need",
 ]

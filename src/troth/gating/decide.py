@@ -129,7 +129,8 @@ def missing(requirement: Requirement, client_capabilities: object, *, revision: 
     Raises:
         ValueError: There is no such revision.
     """
-    return tuple(in_words(clause) for clause in _unmet(requirement, as_client(client_capabilities, revision)))
+    client = as_client(client_capabilities, revision)
+    return tuple(in_words(clause) for clause in _lacking(requirement, client))
 
 
 def decide(
@@ -145,14 +146,11 @@ def decide(
     """
     if need is None or (client is None and allow_when_not_declared):
         return Decision(primitive)
-    unmet = _unmet(need.requirement, client)
-    if not unmet:
+    clauses = _lacking(need.requirement, client)
+    if not clauses:
         return Decision(primitive)
-    lacking = tuple(map(in_words, unmet))
-    usual = f"Client missing capabilities {TEXTS[primitive.kind].format(shown(primitive.name))}: {', '.join(lacking)}"
     revision = register().newest(Era.LEGACY) if client is None else client.revision
-    required = _declaration(unmet, register().era(revision))
-    return Decision(primitive, lacking, need.message or usual, _code(revision), required)
+    return _refused(primitive, clauses, need.message, revision)
 
 
 def as_client(declared: object, revision: str | None = None) -> Client:
@@ -164,11 +162,19 @@ def as_client(declared: object, revision: str | None = None) -> Client:
     return read_client(raw, revision or register().newest(Era.LEGACY))
 
 
-def _unmet(requirement: Requirement, client: Client) -> tuple[Clause, ...]:
-    if client is None:
-        return requirement.clauses
-    declared = client.in_force
-    return tuple(clause for clause, keys in _plan(requirement, client.revision) if keys.isdisjoint(declared))
+def unmet(requirement: Requirement, declared: frozenset[Key], revision: str) -> tuple[Clause, ...]:
+    """The clauses of a requirement that a declaration does not meet.
+
+    Args:
+        requirement: What is needed.
+        declared: What is declared and in force, as ``ClientCapabilities.in_force`` has it.
+        revision: The revision in force.
+    """
+    return tuple(clause for clause, keys in _plan(requirement, revision) if keys.isdisjoint(declared))
+
+
+def _lacking(requirement: Requirement, client: Client) -> tuple[Clause, ...]:
+    return requirement.clauses if client is None else unmet(requirement, client.in_force, client.revision)
 
 
 @lru_cache(maxsize=1024)
@@ -187,20 +193,28 @@ def _key(path: str, revision: str) -> Key | None:
     return key
 
 
+@lru_cache(maxsize=1024)
+def _refused(primitive: Primitive, clauses: tuple[Clause, ...], message: str, revision: str) -> Decision:
+    """The refusal for the want of some clauses. Hosts that lack something lack it in every list that they ask for."""
+    lacking = tuple(map(in_words, clauses))
+    usual = f"Client missing capabilities {TEXTS[primitive.kind].format(shown(primitive.name))}: {', '.join(lacking)}"
+    required = _declaration(clauses, register().era(revision))
+    return Decision(primitive, lacking, message or usual, _code(revision), required)
+
+
 @cache
 def _code(revision: str) -> int:
     known = {error.code for error in register().errors_at(revision)}
     return MISSING_CAPABILITY if MISSING_CAPABILITY in known else INVALID_REQUEST
 
 
-@lru_cache(maxsize=1024)
-def _declaration(unmet: tuple[Clause, ...], era: Era) -> Mapping[str, object]:
+def _declaration(clauses: tuple[Clause, ...], era: Era) -> Mapping[str, object]:
     """The missing capabilities as a client of the era declares them; of alternatives, the first that it can declare.
 
     What no revision of the era defines is left out: nobody could declare it there, and the message names it.
     """
     made: dict[str, object] = {}
-    for clause in unmet:
+    for clause in clauses:
         keys = (find(path, Side.CLIENT) for path in clause)
         key = next((key for key in keys if key is not None and _kind(key, era) is not None), None)
         if key is None:

@@ -165,6 +165,16 @@ class Needs:
         return need
 
 
+NEEDS: Final = "__troth_needs__"
+"""The attribute of a server object that holds its ``Needs``, where it has been given some."""
+
+
+def needs_of(server: object) -> Needs:
+    """The sources of needs that a server object was given; without any, its marks and ``_meta`` speak alone."""
+    found = getattr(server, NEEDS, None)
+    return found if isinstance(found, Needs) else Needs()
+
+
 def _as_need(value: Requirement | Need) -> Need:
     return value if isinstance(value, Need) else Need(value)
 

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
+class Listed(NamedTuple):
+    """A primitive, and what it needs."""
+
+    primitive: Primitive
+    need: Need | None
+
+
 class Hidden(NamedTuple, Generic[_T]):
     """What a client does not see."""
 
@@ -79,14 +86,18 @@ def visible(
 
     Raises:
         ValueError: There is no such revision.
-        TypeError: An item has no name.
+        TypeError: An item that needs something has no name.
     """
     client = as_client(client_capabilities, revision)
     told = need or stated
     shown: list[_T] = []
     hidden: list[Hidden[_T]] = []
     for item in items:
-        decision = decide(primitive(item, kind), told(item), client, allow_when_not_declared=allow_when_not_declared)
+        wanted = told(item)
+        if wanted is None:
+            shown.append(item)
+            continue
+        decision = decide(primitive(item, kind), wanted, client, allow_when_not_declared=allow_when_not_declared)
         if decision.allowed:
             shown.append(item)
         else:

@@ -11,7 +11,7 @@ facts here are those that hold.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from fastmcp import FastMCP
 from fastmcp.prompts import Prompt
@@ -20,15 +20,18 @@ from fastmcp.server.providers import FastMCPProvider, LocalProvider, Provider
 from fastmcp.server.providers.aggregate import AggregateProvider
 from fastmcp.tools import Tool
 
+from troth.gating import Listed, both, needs_of, primitive
 from troth.plugins.mcp_sdk import of_low_level
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fastmcp.server.extensions import ServerExtension
     from mcp.server.lowlevel import Server
 
     from troth.capabilities.facts import Facts
+    from troth.gating import Need, Needs
+    from troth.gating.decide import PrimitiveKind
 
 UI = "io.modelcontextprotocol/ui"
 
@@ -120,3 +123,55 @@ def _is_ui(component: object) -> bool:
     uri = getattr(component, "uri", None) or getattr(component, "uri_template", "")
     meta = cast("Mapping[str, object]", getattr(component, "meta", None) or {})
     return str(uri).startswith("ui://") or "ui" in meta
+
+
+async def listed(server: object, needs: Needs) -> list[Listed]:
+    """The primitives of a ``FastMCP`` server with what they need, those of mounted servers too.
+
+    What a provider fetches from elsewhere says in its ``_meta`` what it needs.
+
+    Raises:
+        TypeError: ``server`` is no ``FastMCP``.
+    """
+    if not isinstance(server, FastMCP):
+        raise TypeError(f"{type(server).__module__}.{type(server).__qualname__} is not FastMCP of fastmcp 4")
+    own = cast("FastMCP[Any]", server)
+    found: list[Listed] = []
+    for kind, method in _LISTS.items():
+        known: dict[int, Sequence[Any]] = {}
+        for item in await _items(own, method):
+            named = primitive(item, kind)
+            found.append(Listed(named, both(needs.of(named, item, item.meta), await _mounted(item, method, known))))
+    return found
+
+
+_LISTS: Final[Mapping[PrimitiveKind, str]] = {
+    "tools": "list_tools",
+    "prompts": "list_prompts",
+    "resources": "list_resources",
+    "templates": "list_resource_templates",
+}
+_ORIGINALS: Final = ("_original_name", "_original_uri", "_original_uri_template")
+"""Where what a mount shows keeps its name on the server that was mounted."""
+
+
+async def _items(server: FastMCP[Any], method: str) -> Sequence[Any]:
+    return await getattr(server, method)(run_middleware=False)
+
+
+async def _mounted(item: Any, method: str, known: dict[int, Sequence[Any]]) -> Need | None:
+    """What the component behind one that a mount shows needs. Lists of mounted servers are kept in ``known``."""
+    private: Mapping[str, Any] = getattr(item, "__pydantic_private__", None) or {}
+    child = private.get("_server")
+    if not isinstance(child, FastMCP):
+        return None
+    name = next(str(private[key]) for key in _ORIGINALS if key in private)
+    mounted = cast("FastMCP[Any]", child)
+    if id(mounted) not in known:
+        known[id(mounted)] = await _items(mounted, method)
+    need: Need | None = None
+    for one in known[id(mounted)]:
+        if primitive(one).name == name:
+            stated = needs_of(mounted).of(primitive(one), one, one.meta)
+            need = both(need, both(stated, await _mounted(one, method, known)))
+    return need

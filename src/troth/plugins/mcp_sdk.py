@@ -17,9 +17,13 @@ from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 
 from troth.capabilities.facts import Facts, listen_kinds
+from troth.gating import Listed, primitive
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Coroutine
+
+    from troth.gating import Needs
+    from troth.gating.decide import PrimitiveKind
 
     LowLevel = Server[Any]
 
@@ -72,6 +76,38 @@ def _of_mcp_server(server: MCPServer[Any]) -> Facts:
         prompts=_lists(server.list_prompts()),
         resources=_lists(server.list_resources()) or _lists(server.list_resource_templates()),
     )
+
+
+async def listed(server: object, needs: Needs) -> list[Listed] | None:
+    """The primitives of a server with what they need; None for a low-level ``Server``, whose handlers hold them.
+
+    Raises:
+        TypeError: ``server`` is neither.
+    """
+    if isinstance(server, Server):
+        return None
+    if not isinstance(server, MCPServer):
+        raise TypeError(
+            f"{type(server).__module__}.{type(server).__qualname__} is neither MCPServer nor Server of mcp 2"
+        )
+    return [
+        Listed(named, needs.of(named, item, getattr(item, "meta", None)))
+        for kind, items in registered(cast("MCPServer[Any]", server)).items()
+        for item in items
+        for named in (primitive(item, kind),)
+    ]
+
+
+def registered(server: MCPServer[Any]) -> dict[PrimitiveKind, list[Any]]:
+    """What is registered with an ``MCPServer``, each with its function, by kind."""
+    inside = vars(server)
+    resources = inside["_resource_manager"]
+    return {
+        "tools": inside["_tool_manager"].list_tools(),
+        "prompts": inside["_prompt_manager"].list_prompts(),
+        "resources": resources.list_resources(),
+        "templates": resources.list_templates(),
+    }
 
 
 def _serves(server: LowLevel, *methods: str) -> bool:

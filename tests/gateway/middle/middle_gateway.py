@@ -15,7 +15,7 @@ import aiohttp
 from troth.gateway.crew import Crew
 from troth.gateway.front import MiddleFront
 from troth.gateway.gateway import Gateway
-from troth.gateway.hosts import Access, HttpHosts, serve_http
+from troth.gateway.hosts import ANONYMOUS, Access, HttpHosts, serve_http
 from troth.gateway.limits import Limits
 from troth.gateway.settings import GatewaySettings, TokenSettings, Transport, UpstreamSettings
 from troth.gateway.state import State
@@ -69,6 +69,7 @@ async def serving(
     limits: Limits | None = None,
     tokens: Iterable[str] = (),
     state: State | None = None,
+    eager: bool = True,
     **settings: Any,
 ) -> AsyncGenerator[Served]:
     """Runs a gateway without credentials, or with tokens that are their own names."""
@@ -78,6 +79,8 @@ async def serving(
     crew = Crew()
     gateway = Gateway(configured, state or State(path=None), crew, limits)
     front = MiddleFront(gateway)
+    if not made and eager:
+        gateway.fleet(ANONYMOUS)
     app = HttpHosts(front, Access(made, no_auth=not made), limits, crew)
     listening = await serve_http(app, "127.0.0.1", 0, limits, crew)
     try:
@@ -140,8 +143,11 @@ class _Host:
         self.streams.append(asyncio.get_running_loop().create_task(work))
 
     async def _pump(self, response: aiohttp.ClientResponse, inbox: Inbox) -> None:
-        async for message in messages(response):
-            inbox.put(message)
+        try:
+            async for message in messages(response):
+                inbox.put(message)
+        finally:
+            response.close()
         inbox.ended = True
         inbox.put({"ended": True})
 

@@ -56,6 +56,9 @@ class Ears:
     def down(self, upstream: Any) -> None:
         self._tell("down", upstream.name, upstream.why)
 
+    def asked(self, upstream: Any, frame: Frame) -> bool:
+        return False
+
     def heard(self, upstream: Any, frame: Frame) -> None:
         self._tell("heard", frame.method, body(frame))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from troth.config import TYPES, mapping, shown
 from troth.gateway.limits import Limits
 from troth.gateway.settings import EraChoice, Policy, Share
+from troth.gating import Need, Requirement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +51,7 @@ class Kind(Enum):
     TEXTS = "list of strings"
     MAP = "table of strings"
     FLAG = "true or false"
+    NEEDS = "table of requirements"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +151,12 @@ OWN = (
     ),
     Key(name="describe", kind=Kind.MAP, meaning="The server's own name of a tool, and the description to show."),
     Key(
+        name="requires",
+        kind=Kind.NEEDS,
+        meaning="The server's own name of a tool or prompt, or URI of a resource or template, and what a host must "
+        "have declared to see it, as in `sampling, roots or elicitation.form`; beside what the server says itself.",
+    ),
+    Key(
         name="share",
         kind=Kind.CHOICE,
         meaning="Who may use one session of it together: `auto` hosts of one credential, `always` everybody (the "
@@ -197,6 +205,12 @@ GATEWAY = (
         meaning="Most items of one page of a list; all on one page without it.",
         least=1,
         most=10_000,
+    ),
+    Key(
+        name="allow_when_not_declared",
+        kind=Kind.FLAG,
+        meaning="Shows hosts that send no capabilities at all also what needs some.",
+        default="false",
     ),
     _wait("startup_wait", "Seconds that a host's first request waits for servers that were never seen.", "5", 0),
     Key(
@@ -334,6 +348,20 @@ def _map(key: Key, value: object) -> Judged:
     return entries, tuple(wrong)
 
 
+def _needs(_key: Key, value: object) -> Judged:
+    entries = mapping(value)
+    if entries is None:
+        return None, (Wrong("must be an object of requirements"),)
+    needs: dict[str, Need] = {}
+    wrong: list[Wrong] = []
+    for name, item in entries.items():
+        try:
+            needs[name] = Need(Requirement.read(item))
+        except ValueError as error:
+            wrong.append(Wrong(f"says no requirement: {error}", "write capabilities, as in sampling, roots", name))
+    return needs, tuple(wrong)
+
+
 def _flag(_key: Key, value: object) -> Judged:
     return (value, ()) if isinstance(value, bool) else (None, (Wrong("must be true or false"),))
 
@@ -347,4 +375,5 @@ _JUDGES = {
     Kind.TEXTS: _texts,
     Kind.MAP: _map,
     Kind.FLAG: _flag,
+    Kind.NEEDS: _needs,
 }

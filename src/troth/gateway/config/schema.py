@@ -129,5 +129,6 @@ def _shape(key: Key) -> dict[str, Any]:
         Kind.TEXTS: {"type": "array", "items": {"type": "string"}},
         Kind.MAP: {"type": "object", "additionalProperties": {"type": "string", **form}},
         Kind.FLAG: {"type": "boolean"},
+        Kind.NEEDS: {"type": "object", "additionalProperties": {"type": ["string", "array"]}},
     }
     return shapes[key.kind]

@@ -39,6 +39,7 @@ from troth.bridge import (
     read_batch,
     result_line,
 )
+from troth.bridge.asks import NOTHING
 from troth.capabilities import read_server
 from troth.gateway.model import UnavailableError
 from troth.gateway.upstream.envelope import SUBSCRIPTION, Envelope
@@ -49,6 +50,7 @@ from troth.register import Era
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from troth.bridge.asks import Asks
     from troth.gateway.limits import Limits
     from troth.gateway.model import Sink
     from troth.gateway.upstream.link import Link, Problem
@@ -74,10 +76,12 @@ class Talk:
         owner: Who hears what belongs to no request.
         limits: Named limits.
         counts: Where costs are counted.
+        asks: What a legacy upstream is told at the handshake that it may ask.
     """
 
-    def __init__(self, envelope: Envelope, owner: Owner, limits: Limits, counts: Counts) -> None:
+    def __init__(self, envelope: Envelope, owner: Owner, limits: Limits, counts: Counts, asks: Asks = NOTHING) -> None:
         self.link: Link
+        self.asks = asks
         self.envelope = envelope
         self.era = envelope.era
         self.revision = envelope.revision
@@ -402,9 +406,11 @@ class Talk:
         if frame.method == "ping":
             self._send(result_line(frame.id, {}))
             return
-        waiting = self._surely(key)
+        waiting = self._asker(key)
         if waiting is not None and waiting.sink.asked(frame):
             self._questions[frame.id] = waiting.number
+            return
+        if waiting is None and self._owner.asked(self, frame):
             return
         error = nobody_answers(frame.method, self.revision)
         self._send(error_line(frame.id, error.code, error.message, error.data))
@@ -417,6 +423,13 @@ class Talk:
         if self.link.transport == "http" or len(self._waiting) - self._listens != 1:
             return None
         return next((one for one in self._waiting.values() if not one.listens), None)
+
+    def _asker(self, key: Id | None) -> Waiting | None:
+        """The request that a question surely belongs to: by its stream, or the only one about which may be asked."""
+        if key is not None or self.link.transport == "http":
+            return self._surely(key)
+        asking = [one for one in self._waiting.values() if one.request.asks]
+        return asking[0] if len(asking) == 1 else self._surely(key) if not asking else None
 
     # How requests end.
 

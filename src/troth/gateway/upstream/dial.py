@@ -13,8 +13,9 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from troth.bridge import Bad, Frame, Kind, Lost, Outgoing, ask, opened, peek
+from troth.bridge.asks import client_capabilities
 from troth.gateway.settings import EraChoice, Transport
-from troth.gateway.upstream.envelope import CLIENT_INFO, Envelope, declared
+from troth.gateway.upstream.envelope import CLIENT_INFO, Envelope
 from troth.gateway.upstream.era import Said, Verdict, decoded, facts_of, judge
 from troth.gateway.upstream.waiting import Refused, Waiter
 from troth.gateway.upstream.words import told
@@ -277,7 +278,7 @@ def _start_shake(talk: Talk) -> Waiter:
     talk.speak(_old())
     params = {
         "protocolVersion": talk.revision,
-        "capabilities": declared(talk.revision),
+        "capabilities": client_capabilities(talk.asks, talk.revision),
         "clientInfo": CLIENT_INFO,
     }
     waiter = Waiter(_nobody)

@@ -11,13 +11,11 @@ from msgspec import Raw
 
 from troth._version import version
 from troth.bridge import rewrite, written
+from troth.bridge.asks import NOTHING, client_capabilities
 from troth.bridge.headers import encoded
-from troth.capabilities import ClientFacts, build_client
 from troth.register import Era, register
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from troth.bridge import Id, Outgoing
 
 CLIENT_INFO: Final = {"name": "troth", "version": version}
@@ -34,11 +32,6 @@ HOP: Final = (VERSION, INFO, CAPABILITIES, LEVEL, TOKEN)
 
 VERSION_HEADER: Final = frozenset({"2025-06-18", "2025-11-25"})
 """Legacy revisions whose requests carry ``MCP-Protocol-Version``. Source: 2025-06-18/basic/transports."""
-
-
-def declared(revision: str) -> Mapping[str, object]:
-    """What the gateway declares to upstreams as their client: nothing, until questions can be answered."""
-    return build_client(ClientFacts(), revision=revision).capabilities
 
 
 class Envelope:
@@ -58,7 +51,7 @@ class Envelope:
         if self._modern or (agreed and revision in VERSION_HEADER):
             self._headers["MCP-Protocol-Version"] = revision
         if self._modern:
-            facts = {VERSION: revision, INFO: CLIENT_INFO, CAPABILITIES: declared(revision)}
+            facts = {VERSION: revision, INFO: CLIENT_INFO, CAPABILITIES: client_capabilities(NOTHING, revision)}
             self._meta = {name: Raw(written(value)) for name, value in facts.items()}
 
     def line(self, request: Outgoing, number: Id) -> bytes:
@@ -68,6 +61,8 @@ class Envelope:
             meta = {**request.meta, **self._meta} if request.meta else dict(self._meta)
             if request.level is not None:
                 meta[LEVEL] = request.level
+            if request.declares is not None:
+                meta[CAPABILITIES] = request.declares
         else:
             meta = dict(request.meta)
         if request.progress:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from troth.bridge import Cause, Lost, Outgoing, ask
+from troth.bridge.asks import NOTHING
 from troth.gateway.crew import Crew
 from troth.gateway.model import Status, UnavailableError
 from troth.gateway.upstream.conversation import SESSION_LOST, Talk
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
     from troth.bridge import Frame
+    from troth.bridge.asks import Asks
     from troth.gateway.limits import Limits
     from troth.gateway.model import Observer
     from troth.gateway.settings import Transport, UpstreamSettings
@@ -82,19 +84,26 @@ class Supervisor:
 
     Attributes:
         settings: What the operator asked for.
+        asks: What it is told that it may ask, if it is a legacy one.
         counts: What it cost so far.
         restarts: Conversations that were opened after the first one.
         since: Unix time at which the open conversation began; None unless ready.
     """
 
     def __init__(
-        self, settings: UpstreamSettings, observer: Observer, limits: Limits, memory: MutableMapping[str, str]
+        self,
+        settings: UpstreamSettings,
+        observer: Observer,
+        limits: Limits,
+        memory: MutableMapping[str, str],
+        asks: Asks = NOTHING,
     ) -> None:
         self.name = settings.name
         self.status = Status.STARTING
         self.why = "it starts"
         self.conversation: Talk | None = None
         self.settings = settings
+        self.asks = asks
         self.counts = Counts()
         self.restarts = 0
         self.since: float | None = None
@@ -114,7 +123,7 @@ class Supervisor:
         self._retry_at = 0.0
         self._level: str | None = None
         self._level_sent: tuple[Talk, str] | None = None
-        self._setting_level = False
+        self._setting_level: asyncio.Task[None] | None = None
         self._runner: asyncio.Task[None] | None = None
 
     def begin(self, crew: Crew) -> None:
@@ -150,6 +159,11 @@ class Supervisor:
         self._level = level
         self._set_level()
 
+    async def levelled(self) -> None:
+        """See `Upstream`."""
+        if self._setting_level is not None:
+            await asyncio.wait((self._setting_level,))
+
     async def stop(self) -> None:
         """See `Upstream`."""
         runner, self._runner = self._runner, None
@@ -163,6 +177,10 @@ class Supervisor:
         """See `Owner`."""
         if talk is self.conversation:
             self._observer.heard(self, frame)
+
+    def asked(self, talk: Talk, frame: Frame) -> bool:
+        """See `Owner`."""
+        return talk is self.conversation and self._observer.asked(self, frame)
 
     def over(self, talk: Talk, why: str) -> None:
         """See `Owner`."""
@@ -288,9 +306,8 @@ class Supervisor:
         self._observer.heard(self, frame)
 
     def _set_level(self) -> None:
-        if self._level is not None and not self._setting_level:
-            self._setting_level = True
-            self._crew.spawn(self._send_level(), f"log level of {self.name}")
+        if self._level is not None and self._setting_level is None:
+            self._setting_level = self._crew.spawn(self._send_level(), f"log level of {self.name}")
 
     async def _send_level(self) -> None:
         """Tells a legacy upstream the level, one at a time, the last one wins."""
@@ -306,10 +323,10 @@ class Supervisor:
                 with suppress(UnavailableError):
                     await talk.ask(Outgoing(frame=ask("logging/setLevel", {"level": level})))
         finally:
-            self._setting_level = False
+            self._setting_level = None
 
     async def _open(self, transport: Transport, envelope: Envelope) -> Talk:
-        talk = Talk(envelope, self, self._limits, self.counts)
+        talk = Talk(envelope, self, self._limits, self.counts, self.asks)
         if self._client is None:
             self._client = open_client(self.settings, self._limits)
         talk.link = await open_link(
@@ -337,7 +354,13 @@ class Supervisor:
 
 
 def open_upstream(
-    settings: UpstreamSettings, observer: Observer, crew: Crew, limits: Limits, memory: MutableMapping[str, str]
+    settings: UpstreamSettings,
+    observer: Observer,
+    crew: Crew,
+    limits: Limits,
+    memory: MutableMapping[str, str],
+    *,
+    asks: Asks = NOTHING,
 ) -> Supervisor:
     """Starts to keep an upstream up. Must be called inside the loop.
 
@@ -346,9 +369,10 @@ def open_upstream(
         observer: Hears of it.
         crew: Owner of its loop; stop the upstream before it.
         limits: Named limits.
+        asks: What a legacy upstream is told at the handshake that it may ask.
         memory: What was found out about upstreams before, and is kept for the next start: texts by text.
     """
-    upstream = Supervisor(settings, observer, limits, memory)
+    upstream = Supervisor(settings, observer, limits, memory, asks)
     upstream.begin(crew)
     return upstream
 

@@ -63,6 +63,10 @@ class Owner(Protocol):
         """A notification that belongs to no request."""
         ...
 
+    def asked(self, talk: Talk, frame: Frame) -> bool:
+        """A request of a legacy upstream that belongs to no request of ours. False: it is refused."""
+        ...
+
     def over(self, talk: Talk, why: str) -> None:
         """The connection is gone; every request in flight is lost already."""
         ...
@@ -140,8 +144,14 @@ class Waiter:
 
 @dataclass(slots=True)
 class Facts:
-    """What a server said of itself."""
+    """What a server said of itself.
 
-    capabilities: object = field(default_factory=dict[str, object])
+    Attributes:
+        capabilities: Its declaration as it came; None for none.
+        instructions: Its instructions; empty for none.
+        info: Its ``serverInfo``; empty for none.
+    """
+
+    capabilities: object = None
     instructions: str = ""
     info: Mapping[str, object] = field(default_factory=dict[str, object])

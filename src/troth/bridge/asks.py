@@ -1,0 +1,133 @@
+"""What hosts can be asked, and what an upstream is told of that. Pure.
+
+`Asks` is a set of rows of the register by id. A path would name the same thing, but the spelling of paths is the
+register's business and ids never change. The sets are small and few (six rows), so they serve as keys: hosts of one
+principal with the same asks share their upstreams.
+
+Three rules. An upstream is told of a capability exactly when a question of that kind will be answered.
+``sampling.context`` is in no set: to an upstream "this server" would be the whole gateway. ``elicitation.url`` is told
+only where the upstream can take everybody behind its session for one person.
+
+Source: basic/lifecycle, capability negotiation; client/roots, client/sampling, client/elicitation of every revision.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final, cast
+
+from troth.capabilities import ClientFacts, build_client
+from troth.capabilities.values import copied
+from troth.register import register
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from troth.capabilities import ClientCapabilities
+
+Asks = frozenset[str]
+"""Ids of the rows that somebody answers for: of `ROWS`."""
+
+ROOTS: Final = "CAP-02"
+ROOTS_CHANGED: Final = "CAP-03"
+SAMPLING: Final = "CAP-04"
+SAMPLING_TOOLS: Final = "CAP-06"
+FORM: Final = "CAP-08"
+URL: Final = "CAP-09"
+
+ROWS: Final[Asks] = frozenset({ROOTS, ROOTS_CHANGED, SAMPLING, SAMPLING_TOOLS, FORM, URL})
+NOTHING: Final[Asks] = frozenset()
+
+HOST: Final = "host"
+BROKER: Final = "broker"
+AUDIENCES: Final = (HOST, BROKER)
+"""Whom the operator may let answer the questions of an upstream."""
+
+_ELICITATION: Final = "CAP-07"
+_MODES: Final = {FORM: "form", URL: "url"}
+
+
+def asks_of(capabilities: ClientCapabilities) -> Asks:
+    """What a host can be asked, by what it declared and the revision in force.
+
+    An elicitation that is declared empty means forms, and so does every one where the revision knows no modes. One
+    that names unknown modes only means nothing (gap G-06).
+    """
+    found = {row for row, key in _keys().items() if key in capabilities.in_force}
+    if _ELICITATION in found:
+        found.remove(_ELICITATION)
+        if not _has_modes(capabilities.revision):
+            found.add(FORM)
+    return frozenset(found)
+
+
+def narrowed(
+    asks: Asks,
+    *,
+    ask: Collection[str] = (HOST,),
+    answers: Asks = NOTHING,
+    shared: bool = False,
+    pooled: bool = False,
+) -> Asks:
+    """What one upstream may ask on behalf of hosts with these asks.
+
+    Args:
+        asks: What the hosts can be asked (`asks_of`).
+        ask: Whom the operator lets answer this upstream: of `AUDIENCES`. What ``answers`` holds counts without.
+        answers: What is answered without a host: roots that are configured, kinds that the broker takes now.
+        shared: Whether the upstream knows several principals by one credential, and has no session of each. Then no
+            visit to an address is asked for: what one person allows there, another one would use.
+        pooled: Whether one session serves hosts of several principals at once. Then no host is asked anything, since
+            nothing would tell which.
+    """
+    own = asks if HOST in ask and not pooled else NOTHING
+    found = own | answers
+    if ROOTS in own and ROOTS_CHANGED not in own:
+        found -= {ROOTS_CHANGED}
+    if shared or pooled:
+        found -= {URL}
+    return found & ROWS
+
+
+def client_facts(asks: Asks) -> ClientFacts:
+    """The facts on which a declaration with these asks stands."""
+    return ClientFacts(
+        roots=ROOTS in asks,
+        roots_changed=ROOTS_CHANGED in asks,
+        sampling=SAMPLING in asks,
+        sampling_tools=SAMPLING_TOOLS in asks,
+        elicitation=frozenset(mode for row, mode in _MODES.items() if row in asks),
+    )
+
+
+def client_capabilities(asks: Asks, revision: str) -> dict[str, object]:
+    """The ``capabilities`` of ``initialize`` (legacy), or ``clientCapabilities`` in ``_meta`` (modern).
+
+    Args:
+        asks: What the upstream may ask (`narrowed`).
+        revision: Revision of the upstream, or the one that is offered to it.
+
+    Returns:
+        A new object; empty for no asks, and for those that the revision does not define.
+    """
+    return cast("dict[str, object]", copied(_built(asks, revision)))
+
+
+def missing(needs: Asks, asks: Asks) -> tuple[str, ...]:
+    """Paths of the capabilities that a question needs and nobody answers for, the wider one first."""
+    return tuple(register().by_id[row].path for row in sorted(needs - asks))
+
+
+@cache
+def _built(asks: Asks, revision: str) -> dict[str, object]:
+    return build_client(client_facts(asks), revision=revision).capabilities
+
+
+@cache
+def _keys() -> dict[str, tuple[str, ...]]:
+    return {row: register().by_id[row].key for row in (*sorted(ROWS), _ELICITATION)}
+
+
+@cache
+def _has_modes(revision: str) -> bool:
+    return register().by_id[FORM].at(revision) is not None

@@ -1,0 +1,87 @@
+"""Doing the work of a task: it ends with the task, and the task ends with it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import anyio
+
+from troth.bridge.errors import ErrorValue
+from troth.tasks.engine import FAULT
+from troth.tasks.model import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from troth.tasks.engine import Engine
+    from troth.tasks.model import Asked, Task
+
+_log = logging.getLogger(__name__)
+
+
+class Job:
+    """What the work of a task may do beside its work.
+
+    Attributes:
+        task: The task as it was when the work began.
+    """
+
+    def __init__(self, engine: Engine, task: Task) -> None:
+        self._engine = engine
+        self.task = task
+
+    async def say(self, message: str) -> None:
+        """Puts words for people on the task."""
+        await self._engine.say(self.task.id, message)
+
+    async def ask(self, questions: Mapping[str, Asked], message: str = "") -> Mapping[str, Outcome] | ErrorValue:
+        """Asks the requester and waits for all answers; the task is ``input_required`` meanwhile.
+
+        If this is cancelled, the questions are taken back.
+
+        Args:
+            questions: The questions by a key of the caller's.
+            message: Words for people; empty for none.
+
+        Returns:
+            The answers by the caller's keys (errors among them, where a host refuses); or why none will come.
+        """
+        names = await self._engine.ask(self.task.id, questions, message)
+        if isinstance(names, ErrorValue):
+            return names
+        wanted = frozenset(names.values())
+        try:
+            found = await self._engine.fetch(self.task.id, wanted)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await self._engine.withdraw(self.task.id, wanted)
+            raise
+        return found if isinstance(found, ErrorValue) else {key: found[name] for key, name in names.items()}
+
+
+async def work(engine: Engine, task: Task, do: Callable[[Job], Awaitable[Outcome]]) -> None:
+    """Does the work of a task and ends it. Whoever owns the engine spawns this.
+
+    If the task ends first (cancelled, out of time), the work is cancelled. If this is cancelled, because the process
+    ends, the task stays unfinished, and the next run looks after it (`Engine.recover`).
+
+    Args:
+        engine: The engine.
+        task: A task of this run.
+        do: Does it; what it raises fails the task, and is logged but not told.
+    """
+    async with anyio.create_task_group() as group:
+
+        async def watch() -> None:
+            await engine.gone(task.id)
+            group.cancel_scope.cancel()
+
+        group.start_soon(watch)
+        try:
+            outcome = await do(Job(engine, task))
+        except Exception:
+            _log.exception("the work of a task failed")
+            outcome = Outcome(error=FAULT)
+        await engine.finish(task.id, outcome)
+        group.cancel_scope.cancel()

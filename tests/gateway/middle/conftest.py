@@ -1,0 +1,21 @@
+"""Every test here runs on asyncio; those that say so, for an upstream and a host of each era."""
+
+from __future__ import annotations
+
+import pytest
+from middle_site import EACH
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=EACH, ids=lambda revision: f"upstream-{revision}")
+def upstream(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(params=EACH, ids=lambda revision: f"host-{revision}")
+def revision(request: pytest.FixtureRequest) -> str:
+    return request.param

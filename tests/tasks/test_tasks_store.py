@@ -1,0 +1,158 @@
+"""Stores: both pass all cases; what the file adds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+from store_cases import CASES, later, task
+
+from troth.tasks import MemoryStore, SqliteStore, Status, StoreError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from store_cases import Open
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    return MemoryStore if request.param == "memory" else lambda: SqliteStore(tmp_path / "state" / "tasks.sqlite")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+async def test_every_store_passes(case: object, opened: Open) -> None:
+    await case(opened)  # type: ignore[operator]
+
+
+async def test_a_file_keeps_tasks_for_the_next_who_opens_it(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.sqlite"
+    first = SqliteStore(path)
+    await first.create(task())
+    await first.close()
+    second = SqliteStore(path)
+    assert await second.get("one") == task()
+    await second.close()
+
+
+async def test_two_processes_share_a_file_and_one_update_wins(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.sqlite"
+    first, second = SqliteStore(path), SqliteStore(path)
+    await first.create(task())
+    assert await second.update(later(task(), message="second"))
+    assert not await first.update(later(task(), message="first"))
+    found = await first.get("one")
+    assert found is not None
+    assert found.message == "second"
+    await first.close()
+    await second.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes of files")
+async def test_nobody_else_may_read_the_files(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        store = SqliteStore(tmp_path / "state" / "tasks.sqlite")
+        await store.create(task())
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "state").iterdir()}
+        assert set(modes.values()) == {0o600}, modes
+        assert len(modes) == 3
+        assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
+    finally:
+        os.umask(old)
+    await store.close()
+
+
+async def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.sqlite"
+    path.write_text("this is something else entirely, and longer than a header " * 20)
+    with pytest.raises(StoreError, match=r"tasks\.sqlite: cannot be used: .*remove it"):
+        await SqliteStore(path).count()
+    assert path.read_text().startswith("this is something else")
+
+
+async def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StoreError, match="version 99"):
+        await SqliteStore(path).count()
+
+
+async def test_a_row_that_somebody_damaged_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.sqlite"
+    store = SqliteStore(path)
+    await store.create(task())
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE tasks SET task = '{'")
+    connection.close()
+    with pytest.raises(StoreError, match="is damaged"):
+        await store.get("one")
+    await store.close()
+
+
+async def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("")
+    with pytest.raises(StoreError, match="cannot be used"):
+        await SqliteStore(tmp_path / "state" / "tasks.sqlite").count()
+
+
+WRITER = """
+import sys, anyio
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from store_cases import task, later
+from troth.tasks import SqliteStore
+
+async def main():
+    store = SqliteStore(Path(sys.argv[1]))
+    number = 0
+    while True:
+        one = task(f"t{number:06}")
+        await store.create(one)
+        await store.update(later(one, message="changed"))
+        print(one.id, flush=True)
+        number += 1
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kill -9")
+def test_what_was_handed_out_survives_kill_9(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.sqlite"
+    here = os.path.dirname(__file__)  # noqa: PTH120
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path), here], stdout=subprocess.PIPE, text=True)
+    assert writer.stdout is not None
+    said = [writer.stdout.readline().strip() for _ in range(25)]
+    writer.send_signal(signal.SIGKILL)
+    said += writer.stdout.read().split()
+    writer.wait(10)
+    writer.stdout.close()
+    assert len(said) >= 25
+    anyio.run(there, path, said)
+
+
+async def there(path: Path, names: list[str]) -> None:
+    store = SqliteStore(path)
+    for name in names:
+        found = await store.get(name)
+        assert found is not None
+        assert (found.status, found.message) == (Status.WORKING, "changed")
+    assert {one.id for one in await store.unfinished("", 100_000)} >= set(names)
+    await store.close()
+
+
+def test_sqlite3_is_imported_at_the_first_use_only() -> None:
+    code = "import sys, troth.tasks; sys.exit('sqlite3' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
