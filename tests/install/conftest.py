@@ -37,7 +37,7 @@ async def _accepted(context, params):
 
 
 async def _roots(context):
-    return types.ListRootsResult(roots=[types.Root(uri="file:///work")])
+    return types.ListRootsResult(roots=[types.Root(uri="file:///srv/notes")])
 
 
 ANSWERS = {

@@ -259,20 +259,20 @@ class Honest:
         facts = facts if push else replace(facts, push=False, listen=frozenset())
         return build(facts, revision=revision, base=self._base)
 
-    def refused(self, asker: Current, method: str, *, own: bool) -> ErrorValue | None:
+    def refused(self, asker: Current, method: str, own: Callable[[str], bool]) -> ErrorValue | None:
         """Why a method is not served to an asker; None if it is.
 
         Args:
             asker: Who asks.
             method: What it asks.
-            own: Whether the server has a handler for the method.
+            own: Tells whether the server has a handler for a method.
         """
         served = also_served(asker.built, method)
         if served is True:
             return None
         if isinstance(served, str):
             return not_supported(method, served)
-        return None if own and not known(method) else unknown_method(method)
+        return None if own(method) and not known(method) else unknown_method(method)
 
     async def judged(
         self, asker: Current, method: str, params: Mapping[str, Any] | None, context: object

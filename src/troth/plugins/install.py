@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from troth.capabilities.values import is_object
-from troth.gating import GatingSettings, Need, Needs, read_settings, settings_from_environment
+from troth.gating import NEEDS, GatingSettings, Need, Needs, read_settings, settings_from_environment
 from troth.gating.needs import KINDS
 from troth.plugins.announcing import Change
 from troth.plugins.honest import CURRENT
@@ -100,6 +100,7 @@ def install(
         outside=bool(requirements or need or any(getattr(settings, kind) for kind in KINDS)),
     )
     _installed[server] = _plugin(server).install(server, options)
+    setattr(server, NEEDS, options.needs)
     return server
 
 

@@ -28,7 +28,7 @@ Answer = Mapping[str, Any] | Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 ANSWERS: Final[Mapping[str, Answer]] = {
     "elicitation/create": {"action": "accept", "content": {}},
-    "roots/list": {"roots": [{"uri": "file:///work", "name": "work"}]},
+    "roots/list": {"roots": [{"uri": "file:///srv/notes", "name": "work"}]},
     "sampling/createMessage": {
         "role": "assistant",
         "model": "troth-host",

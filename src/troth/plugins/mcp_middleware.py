@@ -79,13 +79,13 @@ class Middleware:
         self, ctx: Context, asker: Current, connection: Connection, call_next: CallNext
     ) -> HandlerResult:
         method = ctx.method
-        own = self.server.get_request_handler(method) is not None
-        refusal = self.honest.refused(asker, method, own=own)
+        refusal = self.honest.refused(asker, method, self._own)
         if refusal is not None:
             raise _error(refusal)
         state: SessionState | None = connection.state.get(STATE)
         session = Session(ctx.session, asker, state, method, self.bus)
-        ctx = replace(ctx, session=session)
+        # The context is made for this message, and FastMCP has bound it already: it is changed, not copied.
+        ctx.session = session
         decision = await self.honest.judged(asker, method, ctx.params, ctx)
         if decision is not None:
             raise not_met(asker, method, decision)
@@ -127,6 +127,10 @@ class Middleware:
         elif session.swallowed(result):
             raise cast("MCPError", session.refused)
         return spelled(method, result, asker.revision)
+
+    def _own(self, method: str) -> bool:
+        """Whether the server has a handler for a method."""
+        return self.server.get_request_handler(method) is not None
 
     def _asker(self, ctx: Context, connection: Connection) -> Current | None:
         """Who asks; None before the handshake, when the SDK refuses by itself."""
@@ -174,7 +178,7 @@ class Middleware:
         state: SessionState | None = connection.state.get(STATE)
         if state is None:
             return await call_next(ctx)
-        ctx = replace(ctx, session=Session(ctx.session, state.asker, state, ctx.method, self.bus))
+        ctx.session = Session(ctx.session, state.asker, state, ctx.method, self.bus)
         token = CURRENT.set(state.asker)
         try:
             result = await call_next(ctx)
