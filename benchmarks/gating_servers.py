@@ -1,11 +1,8 @@
-"""Servers with 200 tools for ``gating_cost``; arguments: the framework, and ``plain``, ``installed`` or ``gated``."""
+"""Servers with 200 tools for ``gating_cost``, one maker for each framework."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
-
-import anyio
 
 import troth
 
@@ -27,13 +24,19 @@ def functions(kind: str) -> list[Any]:
     return made
 
 
+def needs_of(framework: str, kind: str) -> dict[str, troth.Requirement] | None:
+    """A low-level server has no functions to mark, so its needs are given to ``install``."""
+    named = framework == "lowlevel" and kind == "gated"
+    return {f"tool_{number}": troth.SAMPLING for number in range(1, TOOLS, GATED)} if named else None
+
+
 def on_sdk(kind: str) -> Any:
     from mcp.server.mcpserver import MCPServer
 
     server = MCPServer("bench", log_level="ERROR")
     for function in functions(kind):
         server.add_tool(function)
-    return server, server.run_stdio_async
+    return server
 
 
 def on_fastmcp(kind: str) -> Any:
@@ -42,23 +45,16 @@ def on_fastmcp(kind: str) -> Any:
     server = FastMCP("bench")
     for function in functions(kind):
         server.tool(function)
-    return server, lambda: server.run_async("stdio", show_banner=False)
+    return server
 
 
-def on_lowlevel(kind: str) -> Any:
+def on_lowlevel(_kind: str) -> Any:
     import mcp_types as types
     from mcp.server.lowlevel import Server
-    from mcp.server.stdio import stdio_server
 
     schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
-    tools = [
-        types.Tool(
-            name=f"tool_{number}",
-            description="Gives back what it got.",
-            input_schema=schema,
-        )
-        for number in range(TOOLS)
-    ]
+    text = "Gives back what it got."
+    tools = [types.Tool(name=f"tool_{number}", description=text, input_schema=schema) for number in range(TOOLS)]
 
     async def list_tools(ctx: Any, params: Any) -> Any:
         return types.ListToolsResult(tools=tools)
@@ -66,23 +62,7 @@ def on_lowlevel(kind: str) -> Any:
     async def call_tool(ctx: Any, params: Any) -> Any:
         return types.CallToolResult(content=[types.TextContent(type="text", text="1")])
 
-    server = Server("bench", on_list_tools=list_tools, on_call_tool=call_tool)
-
-    async def run() -> None:
-        async with stdio_server() as (read, write):
-            await server.run(read, write, server.create_initialization_options())
-
-    return server, run
+    return Server("bench", on_list_tools=list_tools, on_call_tool=call_tool)
 
 
 MAKERS = {"sdk": on_sdk, "lowlevel": on_lowlevel, "fastmcp": on_fastmcp}
-
-if __name__ == "__main__":
-    framework, kind = sys.argv[1:]
-    made, run = MAKERS[framework](kind)
-    if kind != "plain":
-        # A low-level server has no functions to mark, so its needs are given here.
-        named = framework == "lowlevel" and kind == "gated"
-        needs = {f"tool_{number}": troth.SAMPLING for number in range(1, TOOLS, GATED)} if named else None
-        troth.install(made, requirements=needs)
-    anyio.run(run)

@@ -118,6 +118,12 @@ def about() -> str:
     return "a sample"
 
 
+@server.prompt()
+def greet() -> str:
+    """A greeting. Every host can use it."""
+    return "Hello."
+
+
 @requires(SAMPLING | ELICITATION_FORM)
 @server.prompt()
 def interview() -> str:

@@ -45,9 +45,9 @@ LIBRARIES: Final = frozenset(
 
 def _sampling(params: Mapping[str, object]) -> Requirement:
     need = SAMPLING
-    if params.get("tools") or params.get("toolChoice"):
+    if params.get("tools") is not None or params.get("toolChoice") is not None:
         need |= SAMPLING_TOOLS
-    if params.get("includeContext", "none") != "none":
+    if params.get("includeContext") not in {None, "none"}:
         need |= SAMPLING_CONTEXT
     return need | TASKS_SAMPLING if params.get("task") is not None else need
 
