@@ -26,8 +26,13 @@ $(UV):
 	$(UV) sync --quiet --locked --all-groups --python $(PYTHON)
 	@touch $@ .venv/.demo
 
-demo: .venv/.demo  ## Audit a real server from PyPI and show the table
-	$(BIN)/troth audit --fail-on never -- $(BIN)/python -m mcp_server_time
+.envs/demo/.stamp: $(UV) scripts/demo-old.txt
+	$(UV) venv -q --no-project --clear --python $(PYTHON) .envs/demo
+	$(UV) pip sync -q --require-hashes --python .envs/demo/bin/python scripts/demo-old.txt
+	@touch $@
+
+demo: .venv/.demo .envs/demo/.stamp  ## The gateway before two real servers of different eras, used, audited and stopped
+	$(BIN)/python scripts/demo.py --old .envs/demo/bin/python
 
 test: check unit  ## Everything: checks, then all tests with coverage
 

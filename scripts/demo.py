@@ -26,7 +26,8 @@ from mcp import Client
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-START, STOP = 30.0, 10.0
+START, STOP, PAUSE = 30.0, 10.0, 0.2
+"""Seconds: for a start, for an end, and between two looks."""
 HOSTS = (("legacy", "legacy"), ("modern", "2026-07-28"))
 """Names of the hosts, and the mode of the SDK's client."""
 CALLS = (
@@ -34,6 +35,7 @@ CALLS = (
     ("sqlite_read_query", {"query": "SELECT 6 * 7 AS answer"}, r"(\{.*\})"),
 )
 """Tool, arguments, and what of the text of its result is shown."""
+WANTED = {name for name, *_ in CALLS}
 
 
 def free_port() -> int:
@@ -83,7 +85,12 @@ def gateway(config: Path) -> Iterator[str]:
 async def visit(url: str, mode: str) -> list[str]:
     """What a host of an era gets: its revision, how many tools it sees, and an answer of each server."""
     async with Client(url, mode=mode) as host:
-        tools = (await host.list_tools()).tools
+        # The gateway is ready before its servers are: the first start of a program takes its time.
+        for _ in range(int(START / PAUSE)):
+            tools = (await host.list_tools(cache_mode="refresh")).tools
+            if {tool.name for tool in tools} >= WANTED:
+                break
+            await anyio.sleep(PAUSE)
         answers = []
         for tool, arguments, shown in CALLS:
             result = await host.call_tool(tool, arguments)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import signal
 import sys
 import time
 from pathlib import Path
@@ -66,6 +67,7 @@ def main() -> None:
     scale = dataclasses.replace(
         QUICK if options.quick else Scale(), **{name: value for name, value in given.items() if value is not None}
     )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # So that nothing is left running.
     begun = time.perf_counter()
     results = uvloop.run(run(scale, options.only))
     text = page(results, scale, time.perf_counter() - begun)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from troth.bridge import Frame, read
 from troth.bridge.asks import (
     BROKER,
     FORM,
@@ -24,6 +26,7 @@ from troth.bridge.asks import (
     client_capabilities,
     missing,
     narrowed,
+    required,
 )
 from troth.capabilities import read_client
 from troth.register import Era, register
@@ -138,3 +141,32 @@ def test_changes_of_roots_are_declared_only_by_whoever_has_the_roots() -> None:
 def test_what_is_missing_is_named_by_its_path() -> None:
     assert missing(frozenset({SAMPLING, SAMPLING_TOOLS}), frozenset({SAMPLING})) == ("sampling.tools",)
     assert missing(frozenset({SAMPLING_TOOLS, SAMPLING}), NOTHING) == ("sampling", "sampling.tools")
+
+
+@pytest.mark.parametrize(
+    ("data", "paths"),
+    [
+        ({"requiredCapabilities": {"sampling": {"tools": {}}}}, ("sampling", "sampling.tools")),
+        ({"requiredCapabilities": {"elicitation": {}}}, ("elicitation", "elicitation.form")),
+        ({"requiredCapabilities": {"extensions": {"a/b": {}}}}, ("extensions", 'extensions["a/b"]')),
+        ({"requiredCapabilities": [1]}, ()),
+        ({"requiredCapabilities": {"x\ny": {}}}, ()),
+        ({}, ()),
+        (7, ()),
+        (None, ()),
+    ],
+)
+def test_what_an_upstream_says_is_missing_is_learnt_by_path(data: Any, paths: tuple[str, ...]) -> None:
+    error = {"code": -32021, "message": "m", **({} if data is None else {"data": data})}
+    frame = read(json.dumps({"jsonrpc": "2.0", "id": 1, "error": error}).encode())
+    assert isinstance(frame, Frame)
+    assert required(frame, MODERN) == paths
+
+
+@pytest.mark.parametrize(
+    "error", [b'{"code":"x"}', b'{"code":-32021,"message":"m","data":{"requiredCapabilities":1e999}}']
+)
+def test_what_cannot_be_read_teaches_nothing(error: bytes) -> None:
+    frame = read(b'{"jsonrpc":"2.0","id":1,"error":%s}' % error)
+    assert isinstance(frame, Frame)
+    assert required(frame, MODERN) == ()

@@ -18,6 +18,7 @@ from troth.bridge.asks import FORM, ROOTS, SAMPLING, SAMPLING_TOOLS, URL
 from troth.bridge.errors import ErrorValue
 from troth.bridge.questions import (
     LONGEST,
+    LONGEST_ID,
     MOST,
     PARAMS,
     Question,
@@ -247,7 +248,10 @@ def test_members_of_an_elicitation_follow_the_hosts_revision() -> None:
     assert shown(visit, MODERN) == {"mode": "url", "message": "files asks: Go", "url": URL_PARAMS["url"]}
     plain = asked("elicitation/create", {name: URL_PARAMS[name] for name in ("mode", "message", "url")}, MODERN)
     assert shown(plain, OLD, "made")["elicitationId"] == "made"
+    for odd in ("a\n", "x" * (LONGEST_ID + 1), 5, ""):
+        assert asked("elicitation/create", {**URL_PARAMS, "elicitationId": odd}).elicitation == ""
     assert isinstance(for_host(form, OLDEST, "files"), Bad)
+    assert isinstance(for_host(visit, FORMS_ONLY, "files"), Bad)
 
 
 FIELDS: list[tuple[Any, Any]] = [

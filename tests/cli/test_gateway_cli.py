@@ -597,9 +597,9 @@ def test_a_gateway_that_gives_no_status_is_told(gateway: Run, monkeypatch: pytes
     announced(gateway)
     assert "No gateway runs on other.toml" in troth("status", "other.toml").stderr
     assert "something that is not a status" in troth("status").stderr
-    monkeypatch.setattr("troth.cli.status.LONGEST", 10)
+    monkeypatch.setattr("troth.cli.running.LONGEST", 10)
     monkeypatch.setattr(Gateway, "answer", to_json(STATUS))
-    assert "larger than 10 bytes" in troth("status").stderr
+    assert "longer than 10 bytes" in troth("status").stderr
     announced(replace(gateway, url="http://127.0.0.1:9"))
     gone = troth("status")
     assert gone.exit_code == 1

@@ -62,6 +62,16 @@ def test_the_defaults_of_the_page_are_those_of_the_settings() -> None:
     assert GatewaySettings().startup_wait == float(next(key.default for key in keys.GATEWAY if key.default == "5"))
 
 
+def test_every_command_and_option_of_questions_is_in_its_section() -> None:
+    text = section("Questions for people")
+    group = import_module("troth.cli.questions").command
+    options = {
+        param.opts[0] for item in group.commands.values() for param in item.params if isinstance(param, click.Option)
+    }
+    assert [name for name in group.commands if f"| `{name}" not in text] == []
+    assert [name for name in options if f"`{name}" not in text] == []
+
+
 @pytest.mark.parametrize("title", COMMANDS)
 def test_every_option_of_a_command_is_in_its_section(title: str) -> None:
     text = section(title)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
-    import pytest
-
+IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 AT_ONCE = 3
 """These tests mostly wait: for pauses, for what must not come, for processes."""
 
@@ -38,3 +41,11 @@ def selected(request: pytest.FixtureRequest, test: str, *names: str) -> list[tup
     """The arguments of a parametrized test that will run, by the names of its parameters."""
     found = [item for item in request.session.items if getattr(item, "originalname", "") == test]
     return [tuple(item.callspec.params[name] for name in names) for item in found]  # type: ignore[attr-defined]
+
+
+def need(*paths: Path) -> None:
+    """Skips where something of an environment is missing, with a word; continuous integration must have it all."""
+    for path in paths:
+        if not path.exists():
+            word = f"{path} is missing: run `make envs` (it needs node and npm)"
+            pytest.fail(word) if IN_CI else pytest.skip(word)

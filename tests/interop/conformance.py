@@ -352,7 +352,6 @@ ASKS = (
     "input-required-result-tampered-state",
     "input-required-result-capability-check",
     "input-required-result-ignore-extra-params",
-    "input-required-result-validate-input",
     # The mock servers of the client leg.
     "elicitation-sep1034-client-defaults",
     "sep-2322-client-request-state",

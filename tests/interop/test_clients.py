@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import conformance
 import pytest
-from ahead import Ahead, selected
+from ahead import Ahead, need, selected
 from conformance import CLIENTS, ENVS, KINDS
 from every import PROMPTS, RESOURCES, TEMPLATE, TOOLS
 from seen import EXPECTED, Seen
@@ -21,7 +21,6 @@ from seen import EXPECTED, Seen
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 SECONDS = 90
 REVISIONS = {"legacy": "2025-11-25", "modern": "2026-07-28"}
 ALL = replace(
@@ -84,10 +83,7 @@ def look(name: str, mode: str, target: list[str]) -> dict[str, Any]:
         AssertionError: It failed; with the end of what it wrote.
     """
     client = PEOPLE[name]
-    for needed in (*client.needs, conformance.node()):
-        if not needed.is_file():
-            word = f"{needed} is missing: run `make envs` (it needs node and npm)"
-            pytest.fail(word) if IN_CI else pytest.skip(word)
+    need(*client.needs, conformance.node())
     node = {"TROTH_NPM": str(NPM), "TROTH_NODE": str(conformance.node()), "TROTH_INSPECTOR": str(INSPECTOR)}
     program, script = client.command
     done = subprocess.run(
@@ -107,6 +103,7 @@ def seen(base: Path, name: str, mode: str, kind: str, way: str) -> dict[str, Any
     """What a client saw of a kind of server: over HTTP or stdio, and by itself or through the gateway."""
     folder = base / f"{name}-{mode}-{kind}-{way}"
     folder.mkdir()
+    need(Path(KINDS[kind].command[0]))
     through, over = way.split("-")
     with conformance.upstream(KINDS[kind], folder) as (url, entry):
         if through == "direct":

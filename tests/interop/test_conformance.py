@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 
 import conformance
 import pytest
+from ahead import need
 from conformance import EXCEPT, KINDS, LEGACY, MODERN, SETS, Cell
 
-IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 DIRECT = [(kind, revision) for kind, one in KINDS.items() if one.over == "http" for revision in one.sets]
 THROUGH = [(kind, revision) for kind in KINDS for revision in SETS]
 CLIENTS = [(f"mock<-{host}", revision) for revision in SETS for host in SETS]
@@ -24,11 +23,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 @pytest.fixture(autouse=True)
 def _suite() -> None:
-    """Skips where an environment is missing, with a word; continuous integration must have them all."""
-    for needed in (conformance.SUITE, conformance.node(), Path(conformance.MCP1)):
-        if not needed.exists():
-            word = f"{needed} is missing: run `make envs` (it needs node and npm)"
-            pytest.fail(word) if IN_CI else pytest.skip(word)
+    need(conformance.SUITE, conformance.node(), Path(conformance.MCP1))
 
 
 @pytest.fixture(scope="session")

@@ -9,11 +9,12 @@ import json
 import sys
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import conformance
 import pytest
-from ahead import Ahead, selected
+from ahead import Ahead, need, selected
 from audits import run, told
 
 from troth.audit.model import Outcome, Severity, Verdict
@@ -23,7 +24,6 @@ from troth.register import register
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from troth.audit.model import TargetReport
     from troth.audit.targets import Target
@@ -73,6 +73,7 @@ def config(name: str, folder: Path, running: ExitStack) -> Path:
     """The configuration of a combination; servers with addresses are started."""
     lines = [PATIENT]
     for server, how in COMBINATIONS[name].items():
+        need(Path(conformance.KINDS[how].command[0] if isinstance(how, str) else how[0]))
         if isinstance(how, str):
             url, _ = running.enter_context(conformance.upstream(conformance.KINDS[how], folder))
             lines.append(f"[servers.{server}]\nurl = {json.dumps(url)}\n")

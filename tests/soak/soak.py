@@ -11,6 +11,7 @@ At the end the figures of the gateway are compared with those from before: nothi
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import random
@@ -47,6 +48,7 @@ from soak_hosts import (
     ModernHttp,
     ModernStdio,
     Plan,
+    name,
     uri,
 )
 
@@ -56,8 +58,9 @@ if TYPE_CHECKING:
 STEADY, SHAKY = ("old", "new"), ("frail", "web")
 OVER_STDIO = 4
 """Hosts over stdio: each starts a gateway with servers of its own."""
-BACK = 40.0
-"""Seconds within which a killed server must answer again."""
+BACK = 100.0
+"""Seconds within which a killed server must answer again. One that dies again and again is started less and less often:
+`Limits.back_off_most` is 60, to which chance adds a quarter, and then it must start."""
 CALM = 20.0
 """Seconds within which a gateway without hosts must have let go of everything."""
 SERVER = str(conformance.SERVERS / "every_dual.py")
@@ -91,6 +94,7 @@ class Soak:
         self.port, self.web_port = conformance.free_port(), conformance.free_port()
         self.url = f"http://127.0.0.1:{self.port}/mcp"
         self.hosts: list[Host] = []
+        self.heard = 0.0
         self.web: subprocess.Popen[bytes] | None = None
         self.gateway: subprocess.Popen[bytes]
 
@@ -223,7 +227,7 @@ class Soak:
                         lives.start_soon(host.run)
                     lives.start_soon(self.change, conductor)
                     lives.start_soon(self.kill_servers, ModernHttp(plan, self.ledger, self.seed - 2, client))
-                    lives.start_soon(self.reload)
+                    lives.start_soon(self.reload, ModernHttp(plan, self.ledger, self.seed - 4, client))
                     lives.start_soon(self.junk, client)
                     lives.start_soon(self.read_slowly)
             group.cancel_scope.cancel()
@@ -271,9 +275,9 @@ class Soak:
             "memory": before.memory + MOST_MEMORY,
         }
         return [
-            f"{name}: {getattr(before, name):.0f} -> {getattr(after, name):.0f}"
-            for name, limit in most.items()
-            if getattr(after, name) > limit
+            f"{figure}: {getattr(before, figure):.0f} -> {getattr(after, figure):.0f}"
+            for figure, limit in most.items()
+            if getattr(after, figure) > limit
         ]
 
     # Abuse
@@ -291,18 +295,25 @@ class Soak:
         # Hosts over stdio have servers of their own, which change by themselves.
         listening = {host: (host.listens, host.changes[what]) for host in self.hosts if isinstance(host, HttpHost)}
         listening = {host: one for host, one in listening.items() if one[0]}
+        began = time.monotonic()
         try:
-            await conductor.call(prefix, tool, given)
+            result = await conductor.call(prefix, tool, given)
         except (Failed, Gone, aiohttp.ClientError) as error:
             self.ledger.broke(f"a change of {prefix}: {error}")
             return
-        deadline = time.monotonic() + HEARD
+        there, dynamic = "one more" in result["content"][0]["text"], name(prefix, "test_dynamic_tool")
         waiting = dict(listening)
-        while waiting and time.monotonic() < deadline:
+        while waiting and time.monotonic() < began + HEARD:
             waiting = {
-                host: one for host, one in waiting.items() if host.listens == one[0] and host.changes[what] == one[1]
+                host: one
+                for host, one in waiting.items()
+                if host.listens == one[0]
+                and host.changes[what] == one[1]
+                # A host that asks for the list just then has the new one, and needs no word.
+                and not (what == "tools" and host.viewed > began and (dynamic in host.view) == there)
             }
-            await anyio.sleep(0.05)
+            await anyio.sleep(0.02)
+        self.heard = max(self.heard, time.monotonic() - began)
         self.ledger.counts[f"changes that were to be heard ({'lists' if what == 'tools' else 'resources'})"] += len(
             listening
         )
@@ -313,19 +324,21 @@ class Soak:
         """Servers die, and must answer again."""
         while True:
             await anyio.sleep(self.random.uniform(5, 15) if self.seconds > 60 else 3)
-            victim = self.random.choice(SHAKY)
-            self.ledger.counts["servers killed"] += 1
-            if victim == "web":
-                self.stop_web()
-                await anyio.sleep(self.random.uniform(0, 1.5))
-                self.start_web()
-            else:
-                mine = f"{SERVER} dual"
-                for child in below(self.gateway.pid):
-                    if mine in command(child) and "--http" not in command(child):
-                        kill(child)
-            await self.answers_again(conductor, victim)
-            self.ledger.counts["servers that answered again"] += 1
+            await self.kill(self.random.choice(SHAKY), conductor)
+
+    async def kill(self, victim: str, conductor: HttpHost) -> None:
+        self.ledger.counts["servers killed"] += 1
+        if victim == "web":
+            self.stop_web()
+            await anyio.sleep(self.random.uniform(0, 1.5))
+            self.start_web()
+        else:
+            mine = f"{SERVER} dual"
+            for child in below(self.gateway.pid):
+                if mine in command(child) and "--http" not in command(child):
+                    kill(child)
+        await self.answers_again(conductor, victim)
+        self.ledger.counts["servers that answered again"] += 1
 
     async def answers_again(self, conductor: HttpHost, prefix: str) -> None:
         deadline = time.monotonic() + BACK
@@ -336,7 +349,7 @@ class Soak:
             await anyio.sleep(0.3)
         self.ledger.broke(f"{prefix} does not answer {BACK} s after it was killed")
 
-    async def reload(self) -> None:
+    async def reload(self, conductor: HttpHost) -> None:
         """A server is added to the configuration, and taken away."""
         extra = False
         while True:
@@ -346,6 +359,18 @@ class Soak:
             if self.random.random() < 0.5:
                 self.hang_up()
             self.ledger.counts["reloads"] += 1
+            await self.reloaded(conductor, extra)
+
+    async def reloaded(self, conductor: HttpHost, extra: bool) -> None:
+        """Waits until the change is in the list."""
+        deadline = time.monotonic() + BACK
+        while time.monotonic() < deadline:
+            with suppress(Failed, Gone, aiohttp.ClientError):
+                tools = (await conductor.request("tools/list"))["tools"]
+                if any(tool["name"].startswith("extra_") for tool in tools) == extra:
+                    return
+            await anyio.sleep(0.3)
+        self.ledger.broke(f"the configuration changed {BACK} s ago, and the list is as before")
 
     async def junk(self, client: aiohttp.ClientSession) -> None:
         """Frames and bytes that are none."""
@@ -360,7 +385,7 @@ class Soak:
             self.ledger.counts["junk frames"] += 1
             try:
                 with anyio.move_on_after(10):
-                    async with client.post(self.url, data=body, headers=headers) as response:
+                    async with client.post(self.url, data=io.BytesIO(body), headers=headers) as response:
                         if response.status >= 500:
                             self.ledger.broke(f"HTTP {response.status} to {body[:80]!r}")
             except aiohttp.ClientError as error:
@@ -456,10 +481,11 @@ def show(soak: Soak, before: Figures, after: Figures, seconds: float) -> None:
         print(f"  {what:56} {count:>8}")
     slowest, asked = soak.ledger.slowest
     print(f"  {f'slowest answer, s ({asked})':56} {slowest:>8.2f}")
+    print(f"  {'slowest change to be heard by all, s':56} {soak.heard:>8.2f}")
     print("  of the gateway                                             before    after")
-    for name in ("descriptors", "children", "threads", "memory", "sessions", "streams", "running"):
-        one, other = getattr(before, name), getattr(after, name)
-        print(f"  {name:56} {one:>8.0f} {other:>8.0f}")
+    for figure in ("descriptors", "children", "threads", "memory", "sessions", "streams", "running"):
+        one, other = getattr(before, figure), getattr(after, figure)
+        print(f"  {figure:56} {one:>8.0f} {other:>8.0f}")
     for broken in soak.ledger.broken:
         print(f"  BROKEN {broken}")
 

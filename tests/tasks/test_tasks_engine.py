@@ -113,7 +113,7 @@ async def test_whoever_shares_a_key_opens_a_task_by_its_id_and_it_lives_shortly(
     assert code(await engine.get(ANN, task.id)) == -32602
 
 
-@pytest.mark.parametrize("id", [None, 5, "", "x" * 10_000, ["a"], {"a": 1}, True])
+@pytest.mark.parametrize("one", [None, 5, "", "x" * 10_000, ["a"], {"a": 1}, True])
 async def test_any_value_for_an_id_is_refused(engine: Engine, one: object) -> None:
     assert code(await engine.get(ANN, one)) == -32602
     assert code(await engine.wait(ANN, one)) == -32602

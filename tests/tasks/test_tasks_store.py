@@ -14,7 +14,9 @@ import anyio
 import pytest
 from store_cases import CASES, later, task
 
-from troth.tasks import MemoryStore, SqliteStore, Status, StoreError
+from troth.tasks import Engine, MemoryStore, Requester, SqliteStore, Status, StoreError, Task
+from troth.tasks.database import Database
+from troth.tasks.engine import LOST
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,6 +109,25 @@ async def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
         await SqliteStore(tmp_path / "state" / "tasks.sqlite").count()
 
 
+async def test_a_transaction_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    database = Database(tmp_path / "any.sqlite", ("CREATE TABLE numbers (n INTEGER)",), 1)
+
+    def half(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO numbers VALUES (1)")
+        raise KeyError("half way")
+
+    def count(connection: sqlite3.Connection) -> int:
+        return connection.execute("SELECT count(*) FROM numbers").fetchone()[0]
+
+    with pytest.raises(KeyError):
+        await database.run(half)
+    assert await database.run(count) == 0
+    with pytest.raises(StoreError, match="no such table"):
+        await database.run(lambda connection: connection.execute("INSERT INTO others VALUES (1)"))
+    assert await database.run(count) == 0
+    await database.close()
+
+
 WRITER = """
 import sys, anyio
 from pathlib import Path
@@ -153,6 +174,52 @@ async def there(path: Path, names: list[str]) -> None:
     await store.close()
 
 
+RUNNER = """
+import sys, anyio
+from pathlib import Path
+from troth.tasks import Engine, Requester, SqliteStore
+
+async def main():
+    engine = Engine(SqliteStore(Path(sys.argv[1])), run="killed")
+    for number in range(20):
+        task = await engine.create(Requester("ann"), "tools/call", keep="x" if number % 2 else "")
+        print(task.id, flush=True)
+    print("ready", flush=True)
+    await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kill -9")
+def test_twenty_tasks_of_a_killed_process_are_taken_on_or_failed_with_words(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.sqlite"
+    with subprocess.Popen([sys.executable, "-c", RUNNER, str(path)], stdout=subprocess.PIPE, text=True) as runner:
+        assert runner.stdout is not None
+        names = []
+        while (line := runner.stdout.readline().strip()) not in ("ready", ""):
+            names.append(line)
+        runner.send_signal(signal.SIGKILL)
+    assert len(names) == 20
+    anyio.run(recovered, path, names)
+
+
+async def recovered(path: Path, names: list[str]) -> None:
+    store = SqliteStore(path)
+    engine, ann = Engine(store), Requester("ann")
+    resumed = await engine.recover(resume=lambda task: bool(task.keep))
+    assert {task.id for task in resumed} == set(names[1::2])
+    for name in names:
+        task = await engine.get(ann, name)
+        assert isinstance(task, Task)
+        if name in names[1::2]:
+            assert (task.status, task.run) == (Status.WORKING, engine.run)
+        else:
+            assert (task.status, task.message) == (Status.FAILED, LOST.message)
+    assert len((await engine.page(ann)).tasks) == 20
+    await store.close()
+
+
 def test_sqlite3_is_imported_at_the_first_use_only() -> None:
-    code = "import sys, troth.tasks; sys.exit('sqlite3' in sys.modules)"
+    code = "import sys; sys.modules.pop('sqlite3', None); import troth.tasks; sys.exit('sqlite3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -16,13 +16,18 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
-from troth.capabilities import ClientFacts, build_client
+import msgspec
+
+from troth.bridge import errors
+from troth.capabilities import ClientFacts, build_client, read_client
+from troth.capabilities.paths import shown, spell
 from troth.capabilities.values import copied
 from troth.register import register
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from troth.bridge.model import Frame
     from troth.capabilities import ClientCapabilities
 
 Asks = frozenset[str]
@@ -116,6 +121,23 @@ def client_capabilities(asks: Asks, revision: str) -> dict[str, object]:
 def missing(needs: Asks, asks: Asks) -> tuple[str, ...]:
     """Paths of the capabilities that a question needs and nobody answers for, the wider one first."""
     return tuple(register().by_id[row].path for row in sorted(needs - asks))
+
+
+def required(frame: Frame, revision: str) -> tuple[str, ...]:
+    """Paths of the capabilities that an error -32021 says are missing; none for what cannot be read.
+
+    What was learnt so is shown, never enforced: the next call may need less.
+
+    Args:
+        frame: The error of an upstream.
+        revision: Revision of the upstream.
+    """
+    raw = errors.data_of(frame).get("requiredCapabilities")
+    try:
+        given = None if raw is None else msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        given = None
+    return tuple(sorted(shown(spell(key)) for key in read_client(given, revision).in_force))
 
 
 @cache

@@ -101,6 +101,12 @@ def code(frame: Frame) -> int | None:
     return None if isinstance(error, str) else error.code
 
 
+def data_of(frame: Frame) -> Mapping[str, Raw]:
+    """The members of ``data`` of an error as it came; none where it has no object there or is malformed."""
+    error = _read(frame)
+    return {} if isinstance(error, str) else _members(error.data)
+
+
 def http_status(code: int, era: Era | None, *, about_meta: bool = False) -> int:
     """The HTTP status of a response that is this error.
 

@@ -3,53 +3,65 @@
 Rules of this room:
 
 1. An exchange ends once, by one `Finish`. After it no event gives a command.
-2. A request is sent once. Whatever is lost is an error, never a second run.
+2. A request is sent once, and again only where a modern upstream asked for that: with its answers and its own state, or
+   after a visit to an address. Whatever is lost is an error, never a second run.
 3. What an event does is in two tables: `TABLE` by state, and `PAIRS` for the pairs of eras in which the same event
    does something else. An event without a row in `TABLE` does nothing there.
 4. A message beside the answer reaches the host only where the host asked for it: progress by a token, a log message
    by a level.
 
-States: `NEW` until the request is sent, `OPEN` while the upstream works, `ASKING` while a legacy host has a question
-to answer, `PARKED` while a modern host is to come again with answers, `DONE`. Nothing enters `ASKING` and `PARKED` as
-long as no host can be asked; their rows say what ends them all the same.
+States: `NEW` until the request is sent, `OPEN` while the upstream works, `ASKING` while a legacy host has a question to
+answer, or others have one of a modern upstream, `PARKED` while a modern host is to come again with answers, `DONE`.
+What questions do is in ``exchange_asking`` (a legacy upstream asks), ``exchange_rounds`` (a modern one),
+``exchange_answers`` and ``exchange_parked``. Where nobody can be asked they are refused at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from troth.bridge import exchange_answers as answers
+from troth.bridge import exchange_asking as asking
+from troth.bridge import exchange_parked as parked
+from troth.bridge import exchange_rounds as rounds
+from troth.bridge import exchange_talk as talking
 from troth.bridge import relay
-from troth.bridge.errors import INTERNAL, not_supported, translated, unknown_method
+from troth.bridge.errors import INTERNAL, URL_REQUIRED, ErrorValue, code, translated
 from troth.bridge.exchange_model import (
-    AnswerUpstream,
     Called,
     CancelUpstream,
     Command,
+    Due,
     Event,
     Finish,
+    HostAnswered,
     HostCalled,
     HostCancelled,
     HostGone,
+    HostRetried,
+    OthersAnswered,
+    Round,
     SendHost,
     SendUpstream,
+    State,
     Told,
     UpstreamAnswered,
     UpstreamAsked,
     UpstreamLost,
     UpstreamNotified,
 )
-from troth.bridge.fresh import error_line, result_line
+from troth.bridge.fresh import error_line
 from troth.bridge.levels import peek, peek_meta
 from troth.bridge.model import Bad, Frame, Kind
 from troth.bridge.outgoing import Cause, Outgoing
-from troth.register import Era, Side, register
+from troth.register import Era, register
 
 if TYPE_CHECKING:
+    from troth.bridge.exchange_talk import Talk
     from troth.bridge.model import Id
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -81,16 +93,6 @@ def _era(revision: str) -> Era:
     return register().era(revision)
 
 
-class State(Enum):
-    """Where an exchange is."""
-
-    NEW = "new"
-    OPEN = "open"
-    ASKING = "asking"
-    PARKED = "parked"
-    DONE = "done"
-
-
 class Exchange:
     """One relayed request: ``tools/call``, ``prompts/get``, ``resources/read`` or ``completion/complete``.
 
@@ -98,13 +100,29 @@ class Exchange:
         call: The request.
         id: The host's id of it.
         host_era: Era of the host.
+        upstream_era: Era of the upstream.
         state: Where it is.
         token: The host's progress token; None if it asked for no progress.
         level: Least severity of log messages that the host wants now, see `Called`; a legacy host may change it while
             its request runs.
+        flying: Whether a request is with the upstream.
+        talk: Questions of the upstream; None before the first.
     """
 
-    __slots__ = ("_pair", "_progress", "_rows", "call", "host_era", "id", "level", "state", "token")
+    __slots__ = (
+        "_pair",
+        "_progress",
+        "_rows",
+        "call",
+        "flying",
+        "host_era",
+        "id",
+        "level",
+        "state",
+        "talk",
+        "token",
+        "upstream_era",
+    )
 
     def __init__(self, call: Called) -> None:
         self.call = call
@@ -113,10 +131,23 @@ class Exchange:
         self._rows = _ROWS[State.NEW]
         self.id = cast("Id", call.frame.id)
         self.host_era = _era(call.host_revision)
-        self._pair = _PAIR[self.host_era, _era(call.upstream_revision)]
+        self.upstream_era = _era(call.upstream_revision)
+        self._pair = _PAIR[self.host_era, self.upstream_era]
         found = peek_meta(call.frame, "progressToken")
         self.token = None if isinstance(found, Bad) else found.get("progressToken")
         self._progress: float | None = None
+        self.flying = False
+        self.talk: Talk | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a question is open: as long as one is, the time of the call does not run."""
+        return self.talk is not None and bool(self.talk.open)
+
+    @property
+    def visits(self) -> frozenset[str]:
+        """Ids of visits to an address that the host knows of: their completion may come after the end of the call."""
+        return frozenset() if self.talk is None else frozenset(self.talk.visits.values())
 
     @property
     def done(self) -> bool:
@@ -141,56 +172,93 @@ class Exchange:
         self._progress = progress
         return True
 
-    def finish(self, line: bytes | None, code: int | None = None) -> Finish:
+    def adopt(self, frame: Frame, level: str | None) -> None:
+        """Goes on under another request of the host: its id, its progress token or none, its level."""
+        self.id = cast("Id", frame.id)
+        found = peek_meta(frame, "progressToken")
+        self.token = None if isinstance(found, Bad) else found.get("progressToken")
+        self.level = level
+        self._progress = None
+
+    def send(self, carried: Mapping[str, object]) -> tuple[Command, ...]:
+        """Sends the request.
+
+        Args:
+            carried: Members of ``params`` that carry answers.
+        """
+        self.flying = True
+        call = self.call
+        made = relay.outgoing(call.frame, call.upstream_revision, params={**call.params, **carried})
+        outgoing = Outgoing(
+            frame=made.frame,
+            params=made.params,
+            drop=made.drop,
+            drop_meta=made.drop_meta,
+            progress=self.token is not None,
+            level=self.level,
+            name=call.name,
+            headers=call.headers,
+            timeout=call.timeout,
+        )
+        return (SendUpstream(outgoing),)
+
+    def drop(self, reason: str) -> tuple[Command, ...]:
+        """Ends it without an answer; the upstream hears why."""
+        flying = self.flying
+        closed = talking.close(self, answer=flying)
+        finish = self.finish(None)
+        return (*closed, CancelUpstream(reason), finish) if flying else (*closed, finish)
+
+    def finish(self, line: bytes | None, code: int | None = None, round: Round | None = None) -> Finish:  # noqa: A002
         """Ends it."""
         self.move(State.DONE)
-        return Finish(line, code)
+        return Finish(line, code, round)
+
+    def error(self, error: ErrorValue) -> Finish:
+        """Ends it with an error."""
+        return self.finish(error_line(self.id, error.code, error.message, error.data), error.code)
 
     def fail(self, words: str) -> tuple[Command, ...]:
         """Ends it with an error of ours."""
-        return (self.finish(error_line(self.id, INTERNAL, words), INTERNAL),)
+        return (self.error(ErrorValue(INTERNAL, words)),)
+
+    def broke(self, words: str) -> tuple[Command, ...]:
+        """Ends it because the upstream broke the protocol."""
+        return self.fail(f"upstream {self.call.upstream} broke the protocol: {words}; {_EFFECTS}")
 
 
 def _called(exchange: Exchange, _event: HostCalled) -> tuple[Command, ...]:
     exchange.move(State.OPEN)
-    call = exchange.call
-    made = relay.outgoing(call.frame, call.upstream_revision, params=call.params)
-    outgoing = Outgoing(
-        frame=made.frame,
-        params=made.params,
-        drop=made.drop,
-        drop_meta=made.drop_meta,
-        progress=exchange.token is not None,
-        level=exchange.level,
-        name=call.name,
-        headers=call.headers,
-        timeout=call.timeout,
-    )
-    return (SendUpstream(outgoing),)
+    resume = exchange.call.resume
+    return exchange.send({}) if resume is None else rounds.resumed(exchange, resume)
 
 
 def _cancelled(exchange: Exchange, event: HostCancelled) -> tuple[Command, ...]:
-    return _dropped(exchange, event.reason)
+    return exchange.drop(event.reason)
 
 
 def _abandoned(exchange: Exchange, _event: HostGone) -> tuple[Command, ...]:
     """A modern host cancels by going (2026-07-28 basic/utilities/cancellation)."""
-    return _dropped(exchange, "the host disconnected")
-
-
-def _dropped(exchange: Exchange, reason: str) -> tuple[Command, ...]:
-    sent = exchange.state is not State.NEW
-    finish = exchange.finish(None)
-    return (CancelUpstream(reason), finish) if sent else (finish,)
+    return exchange.drop("the host disconnected")
 
 
 def _answered(exchange: Exchange, event: UpstreamAnswered) -> tuple[Command, ...]:
-    call, frame = exchange.call, event.frame
+    exchange.flying = False
+    if exchange.talk is None:
+        return _ended(exchange, event.frame)
+    before = (*answers.completed(exchange), *talking.close(exchange, answer=True))
+    return (*before, *_ended(exchange, event.frame))
+
+
+def _ended(exchange: Exchange, frame: Frame) -> tuple[Command, ...]:
+    call = exchange.call
     if frame.kind is Kind.ERROR:
         asked = peek(call.frame, "uri")
         uri = None if isinstance(asked, Bad) else asked.get("uri")
         error = translated(frame, call.frame.method, call.upstream_revision, call.host_revision, uri)
-        return (exchange.finish(error_line(exchange.id, error.code, error.message, error.data), error.code),)
+        if code(frame) == URL_REQUIRED:
+            return rounds.visits(exchange, frame, error)
+        return (exchange.error(error),)
     line = relay.answer(
         frame,
         exchange.id,
@@ -201,20 +269,13 @@ def _answered(exchange: Exchange, event: UpstreamAnswered) -> tuple[Command, ...
         inline=call.inline_links,
     )
     if isinstance(line, Bad):
-        return exchange.fail(f"upstream {call.upstream} broke the protocol: {line.reason}; {_EFFECTS}")
+        return _unfinished(exchange, frame) or exchange.broke(line.reason)
     return (exchange.finish(line),)
 
 
-def _refused(exchange: Exchange, event: UpstreamAsked) -> tuple[Command, ...]:
-    """Answers a question that nobody can answer, at once. A ping is answered for what it is."""
-    frame = event.frame
-    id = cast("Id", frame.id)  # noqa: A001 - the name of the member; a request has one
-    if frame.method == "ping":
-        return (AnswerUpstream(id, result_line(id, {})),)
-    rows = register().gating(frame.method, exchange.call.upstream_revision)
-    missing = next((row.path for row in rows if row.side is Side.CLIENT), None)
-    error = unknown_method(frame.method) if missing is None else not_supported(frame.method, missing)
-    return (AnswerUpstream(id, error_line(id, error.code, error.message, error.data)),)
+def _unfinished(exchange: Exchange, frame: Frame) -> tuple[Command, ...] | None:
+    """What follows from a result that does not end the call; None where nothing may."""
+    return rounds.incomplete(exchange, frame) if exchange.upstream_era is Era.MODERN else None
 
 
 def _nothing(_exchange: Exchange, _event: Event) -> tuple[Command, ...]:
@@ -250,7 +311,9 @@ def _told(exchange: Exchange, frame: Frame, sort: Told) -> tuple[Command, ...]:
 
 def _lost(exchange: Exchange, event: UpstreamLost) -> tuple[Command, ...]:
     lost = event.lost
-    return exchange.fail(LOST[lost.cause].format(name=exchange.call.upstream, why=lost.words))
+    exchange.flying = False
+    closed = talking.close(exchange, answer=False)
+    return (*closed, *exchange.fail(LOST[lost.cause].format(name=exchange.call.upstream, why=lost.words)))
 
 
 Handler = Callable[[Exchange, Any], tuple[Command, ...]]
@@ -263,17 +326,31 @@ TABLE: Mapping[tuple[State, type[Event]], Handler] = {
     (State.NEW, UpstreamLost): _lost,
     (State.OPEN, HostCancelled): _cancelled,
     (State.OPEN, HostGone): _nothing,
+    (State.OPEN, HostRetried): parked.used,
+    (State.OPEN, OthersAnswered): answers.others_answered,
     (State.OPEN, UpstreamAnswered): _answered,
-    (State.OPEN, UpstreamAsked): _refused,
+    (State.OPEN, UpstreamAsked): asking.asked,
     (State.OPEN, UpstreamNotified): _notified,
     (State.OPEN, UpstreamLost): _lost,
+    (State.OPEN, Due): asking.due,
+    (State.ASKING, HostAnswered): answers.host_answered,
     (State.ASKING, HostCancelled): _cancelled,
     (State.ASKING, HostGone): _nothing,
+    (State.ASKING, HostRetried): parked.used,
+    (State.ASKING, OthersAnswered): answers.others_answered,
     (State.ASKING, UpstreamAnswered): _answered,
+    (State.ASKING, UpstreamAsked): asking.asked,
     (State.ASKING, UpstreamNotified): _notified,
     (State.ASKING, UpstreamLost): _lost,
+    (State.ASKING, Due): asking.due,
     (State.PARKED, HostCancelled): _cancelled,
-    (State.PARKED, UpstreamLost): _lost,
+    (State.PARKED, HostRetried): parked.retried,
+    (State.PARKED, OthersAnswered): answers.others_answered,
+    (State.PARKED, UpstreamAnswered): parked.answered,
+    (State.PARKED, UpstreamAsked): asking.asked,
+    (State.PARKED, UpstreamNotified): parked.notified,
+    (State.PARKED, UpstreamLost): parked.lost,
+    (State.PARKED, Due): parked.due,
 }
 """(state, event) -> what happens, for every pair of eras without a row of its own in `PAIRS`."""
 
@@ -286,6 +363,8 @@ PAIRS: Mapping[tuple[Era, Era, type[Event]], Handler] = {
 """(era of the host, of the upstream, event) -> what happens instead, in every state in which `TABLE` has the event."""
 
 NOTIFICATIONS: Mapping[str, Callable[[Exchange, Frame], tuple[Command, ...]]] = {
+    "notifications/cancelled": answers.withdrawn,
+    "notifications/elicitation/complete": answers.complete_notified,
     "notifications/message": _log,
     "notifications/progress": _progress,
 }

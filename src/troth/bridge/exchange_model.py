@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - a round is read back from what was sealed
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import Raw
 
 from troth.bridge.asks import NOTHING
+from troth.bridge.questions import QuestionKind  # noqa: TC001
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from msgspec import Raw
-
     from troth.bridge.asks import Asks
     from troth.bridge.model import Frame, Id
     from troth.bridge.outgoing import Lost, Outgoing
-    from troth.bridge.questions import Question, QuestionKind
+    from troth.bridge.questions import Question
     from troth.bridge.replies import Check, Reply
 
 ROUNDS: Final = 8
@@ -31,6 +30,10 @@ DEADLINE: Final = 50.0
 
 KEEPING: Final = 300.0
 """Seconds for which a parked call waits for its host unless configured: its question may need a person."""
+
+
+MOST_STATE: Final = 1024 * 1024
+"""Characters of an upstream's ``requestState``. Hosts send it back, sealed by us, in bodies of a few megabytes."""
 
 
 class State(Enum):
@@ -58,6 +61,8 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
 class Round(msgspec.Struct, frozen=True, kw_only=True):
     """Questions to a modern host: what its ``input_required`` says, and what its ``requestState`` must remember.
 
+    JSON holds a round, and ``msgspec`` reads it back. Nothing needs the entries again, so they need not be kept.
+
     Attributes:
         entries: ``inputRequests``, by key.
         number: Number of the round, from 1.
@@ -70,7 +75,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
     entries: Mapping[str, object]
     number: int
     state: str | None = None
-    answers: Mapping[str, object] = {}
+    answers: Mapping[str, Raw] = {}
     expected: Mapping[str, Expected] = {}
     reissue: bool = False
 
@@ -316,6 +321,18 @@ class Refuse(msgspec.Struct, frozen=True):
     code: int
 
 
+class Note(msgspec.Struct, frozen=True):
+    """Say in the log what was left out of a host's answer.
+
+    Attributes:
+        key: Of the question.
+        notes: One sentence each, without a word of the host's.
+    """
+
+    key: str
+    notes: tuple[str, ...]
+
+
 class WakeMe(msgspec.Struct, frozen=True):
     """Give a `Due` of this name after so many seconds, in the place of an earlier one of the name.
 
@@ -352,6 +369,7 @@ Command = (
     | Unask
     | Park
     | Refuse
+    | Note
     | WakeMe
     | Finish
 )

@@ -33,14 +33,12 @@ class Form(NamedTuple):
     """Whether a choice may give its options a title each (``oneOf``), without the older ``enumNames``."""
     many: bool
     """Whether several options may be chosen (an array of texts)."""
-    named: bool
-    """Whether a schema may name its dialect (``$schema``)."""
 
 
-_ALL: Final = Form(frozenset({"string", "number", "integer", "boolean", "array"}), titled=True, many=True, named=True)
+_ALL: Final = Form(frozenset({"string", "number", "integer", "boolean", "array"}), titled=True, many=True)
 
 FORMS: Final[Mapping[str, Form]] = {
-    "2025-06-18": Form(frozenset({"boolean"}), titled=False, many=False, named=False),
+    "2025-06-18": Form(frozenset({"boolean"}), titled=False, many=False),
     "2025-11-25": _ALL,
     "2026-07-28": _ALL,
 }
@@ -96,9 +94,8 @@ def limited(raw: Raw, fields: Mapping[str, Field], revision: str) -> object | Ba
     form = FORMS[revision]
     if form == _ALL:
         return raw
-    schema: dict[str, object] = dict(members_of(raw))
-    if not form.named:
-        schema.pop("$schema", None)
+    # A revision that knows less than all has no name for the dialect either.
+    schema: dict[str, object] = {name: value for name, value in members_of(raw).items() if name != "$schema"}
     required = _required(members_of(raw))
     kept: dict[str, object] = {}
     for name, field in fields.items():

@@ -39,6 +39,9 @@ MOST: Final = 64
 LONGEST: Final = 8192
 """Characters of an address that a person is sent to. Browsers take as many."""
 
+LONGEST_ID: Final = 256
+"""Characters of an upstream's id of a visit; one that is longer, or cannot be printed, is replaced by one of ours."""
+
 ROOTS: Final = "roots/list"
 SAMPLING: Final = "sampling/createMessage"
 ELICITATION: Final = "elicitation/create"
@@ -64,6 +67,14 @@ _BASE: Final[Mapping[QuestionKind, str]] = {
     QuestionKind.SAMPLING: asks.SAMPLING,
     QuestionKind.FORM: asks.FORM,
     QuestionKind.URL: asks.URL,
+}
+
+
+_METHODS: Final[Mapping[QuestionKind, str]] = {
+    QuestionKind.ROOTS: ROOTS,
+    QuestionKind.SAMPLING: SAMPLING,
+    QuestionKind.FORM: ELICITATION,
+    QuestionKind.URL: ELICITATION,
 }
 
 
@@ -197,6 +208,20 @@ def read_addresses(raw: Raw, revision: str) -> tuple[Question, ...] | Bad:
     return tuple(found)
 
 
+def remembered(key: str, kind: QuestionKind, revision: str, fields: Mapping[str, Field]) -> Question:
+    """As much of a question as reading its answer needs.
+
+    Args:
+        key: Its key.
+        kind: What it is about.
+        revision: Revision of the upstream.
+        fields: Its fields, as far as they are remembered.
+    """
+    return Question(
+        key=key, kind=kind, method=_METHODS[kind], params={}, revision=revision, needs=asks.ROWS, fields=fields
+    )
+
+
 def refused(method: str, revision: str) -> ErrorValue:
     """The error for a request of an upstream that nobody answers.
 
@@ -222,7 +247,7 @@ def for_host(question: Question, revision: str, upstream: str, elicitation: str 
         The params; or why they cannot be said in that revision.
     """
     known = PARAMS.get((question.method, revision))
-    if known is None:
+    if known is None or (question.kind is QuestionKind.URL and "url" not in known):
         return Bad(BAD_PARAMS, f"{question.method}: the host's revision has no such question")
     lacks = (_KNOWN[question.method] - known) | _NEVER | {"_meta"}
     params: dict[str, object] = {name: raw for name, raw in question.params.items() if name not in lacks}
@@ -231,22 +256,34 @@ def for_host(question: Question, revision: str, upstream: str, elicitation: str 
         params["_meta"] = meta
     if question.kind in ELICITED:
         params["message"] = named(upstream, text(question.params["message"]) or "")
-    match question.kind:
-        case QuestionKind.FORM:
-            schema = limited(question.params["requestedSchema"], question.fields, revision)
-            if isinstance(schema, Bad):
-                return schema
-            params["requestedSchema"] = schema
-        case QuestionKind.URL:
-            if "elicitationId" in known:
-                params["elicitationId"] = question.elicitation or elicitation
-        case QuestionKind.SAMPLING:
-            params["messages"] = messages_for(question.params["messages"], revision)
-            if "tools" in params:
-                params["tools"] = tools_for(question.params["tools"], revision)
-        case QuestionKind.ROOTS:
-            pass
+    change = _CHANGES.get(question.kind)
+    bad = None if change is None else change(question, params, revision)
+    if bad is not None:
+        return bad
+    if "elicitationId" in known and question.kind is QuestionKind.URL:
+        params["elicitationId"] = question.elicitation or elicitation
     return params
+
+
+def _limit_form(question: Question, params: dict[str, object], revision: str) -> Bad | None:
+    schema = limited(question.params["requestedSchema"], question.fields, revision)
+    if isinstance(schema, Bad):
+        return schema
+    params["requestedSchema"] = schema
+    return None
+
+
+def _spell_messages(question: Question, params: dict[str, object], revision: str) -> None:
+    params["messages"] = messages_for(question.params["messages"], revision)
+    if "tools" in params:
+        params["tools"] = tools_for(question.params["tools"], revision)
+
+
+_CHANGES: Final[Mapping[QuestionKind, Callable[[Question, dict[str, object], str], Bad | None]]] = {
+    QuestionKind.FORM: _limit_form,
+    QuestionKind.SAMPLING: _spell_messages,
+}
+"""What else of a question is said otherwise in another revision."""
 
 
 def entry(question: Question, params: Mapping[str, object]) -> dict[str, object]:
@@ -327,7 +364,8 @@ def _url(question: Question) -> Question | str:
     if address is None or not is_address(address):
         return "params: url: an http(s) address belongs here"
     given = text(question.params.get("elicitationId")) or ""
-    return msgspec.structs.replace(question, kind=QuestionKind.URL, needs=_needs(asks.URL), elicitation=given)
+    usable = given if len(given) <= LONGEST_ID and given.isprintable() else ""
+    return msgspec.structs.replace(question, kind=QuestionKind.URL, needs=_needs(asks.URL), elicitation=usable)
 
 
 def is_address(address: str) -> bool:

@@ -156,7 +156,7 @@ def refusal(question: Question, answered: Asks) -> Reply:
     """
     if question.kind in ELICITED and not answered & {asks.FORM, asks.URL}:
         return Reply(error=not_supported(question.method, "elicitation"))
-    missing = asks.missing(question.needs, answered)
+    missing = asks.missing(question.needs, answered) or asks.missing(question.needs, asks.NOTHING)
     if question.kind not in ELICITED and base_row(question) not in answered:
         return Reply(error=not_supported(question.method, missing[0]))
     words = f"{question.method}: {missing[0]} was not declared"

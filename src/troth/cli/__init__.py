@@ -20,6 +20,7 @@ COMMANDS = {
     "remove": "Remove a server from the configuration of the gateway.",
     "connect": "Print what points a known host at the gateway.",
     "status": "Show the servers and hosts of a running gateway.",
+    "questions": "Answer what servers behind a running gateway ask people.",
 }
 """Commands and their one-line help, so that `troth --help` imports none of them. Each lives in `troth.cli.<name>`, a
 hyphen of its name being an underscore there."""

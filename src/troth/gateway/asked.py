@@ -6,7 +6,8 @@ import secrets
 import time
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from troth.bridge import Bad, fresh
 from troth.bridge.promise import Connection
@@ -47,6 +48,7 @@ class HostSession:
         calls: Requests that it made.
         last: When it made the last one (monotonic seconds).
         connection: What its connection can carry.
+        questions: Requests of ours that it has not answered, by our id: who waits, and under which key.
     """
 
     def __init__(self, host: Host, fleet: Fleet, connection: Connection, audience: Audience) -> None:
@@ -61,6 +63,29 @@ class HostSession:
         self.running: dict[Id, Call] = {}
         self.calls = 0
         self.last = time.monotonic()
+        self.questions: dict[Id, tuple[Asker, str]] = {}
+        self._numbers = count(1)
+
+    def put(self, asker: Asker, key: str) -> str:
+        """An id for a request to this host, whose answer goes to `asker`."""
+        number = f"troth-{next(self._numbers)}"
+        self.questions[number] = (asker, key)
+        return number
+
+    def answered(self, frame: Frame) -> None:
+        """Takes an answer of the host to one of ours; what answers nothing is dropped."""
+        found = self.questions.pop(frame.id, None) if frame.id is not None else None
+        if found is not None:
+            asker, key = found
+            asker.host_answered(key, frame)
+
+
+class Asker(Protocol):
+    """Who waits for an answer of a legacy host."""
+
+    def host_answered(self, key: str, frame: Frame) -> None:
+        """The host answered."""
+        ...
 
 
 @dataclass(slots=True)

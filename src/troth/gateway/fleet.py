@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Final, cast
 
 import anyio
 
-from troth.bridge import Cause, Lost, fresh, peek, relay
+from troth.bridge import Bad, Cause, Lost, fresh, peek, relay, replies
+from troth.bridge.asks import ROOTS
 from troth.bridge.catalogue import Asker, Catalogue, Source
 from troth.bridge.exchange import LEVELS
 from troth.bridge.promise import Connection, UpstreamView, promise
+from troth.bridge.questions import Question, for_host, read_request
 from troth.gateway.audience import Watched
 from troth.gateway.hiding import asker
 from troth.gateway.member import FAMILIES, LISTS
@@ -27,14 +29,14 @@ from troth.register import Era
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from troth.bridge import Frame
+    from troth.bridge import Frame, Id
     from troth.capabilities import Built
     from troth.gateway.asked import HostSession
     from troth.gateway.audience import Audience
     from troth.gateway.crew import Crew
     from troth.gateway.limits import Limits
     from troth.gateway.member import Member
-    from troth.gateway.model import Host
+    from troth.gateway.model import Conversation, Host
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +61,38 @@ class Served:
 
     digest: bytes
     moved: float | None = None
+
+
+class Outside:
+    """A question of a legacy upstream outside of calls, on its way to a legacy host and back.
+
+    Args:
+        question: The question.
+        conversation: Where the answer goes.
+        number: The upstream's id of it.
+        revision: Revision of the host.
+    """
+
+    def __init__(self, question: Question, conversation: Conversation, number: Id, revision: str) -> None:
+        self._question = question
+        self._revision = revision
+        self._conversation = conversation
+        self._number = number
+        self._open = True
+
+    def host_answered(self, key: str, frame: Frame) -> None:  # noqa: ARG002 - there is one
+        """The host answered."""
+        reply = replies.read_frame(self._question, frame, self._revision)
+        self._answer(replies.malformed(self._question, reply) if isinstance(reply, Bad) else reply)
+
+    def expire(self) -> None:
+        """The host did not answer in time."""
+        self._answer(replies.expired(self._question))
+
+    def _answer(self, reply: replies.Reply) -> None:
+        if self._open:
+            self._open = False
+            self._conversation.answer(reply.line(self._number))
 
 
 class Fleet:
@@ -170,6 +204,28 @@ class Fleet:
                 )
                 if line is not None:
                     audience.updated(line)
+
+    def asked(self, member: Member, frame: Frame) -> bool:
+        """Has roots told that an upstream asks for outside of calls: by its one host, else as configured."""
+        conversation, number = member.conversation, frame.id
+        if conversation is None or number is None:
+            return False
+        question = read_request(frame, conversation.revision, "outside")
+        hosts = [audience.host for audience in self.audiences if audience.host.session is not None]
+        if isinstance(question, Question) and len(hosts) == 1 and ROOTS in hosts[0].asks:
+            session = cast("HostSession", hosts[0].session)
+            params = for_host(question, session.host.revision, member.name)
+            if session.push and not isinstance(params, Bad):
+                asker = Outside(question, conversation, number, session.host.revision)
+                line = fresh.request_line(session.put(asker, question.key), frame.method, params or None)
+                session.audience.stream.send(line, Sort.OTHER)
+                self._loop.call_later(member.settings.ask_timeout, asker.expire)
+                return True
+        roots = member.settings.roots
+        if roots is None:
+            return False
+        conversation.answer(fresh.result_line(number, {"roots": [{"uri": uri} for uri in roots]}))
+        return True
 
     def logged(self, member: Member, frame: Frame) -> bool:
         """Passes a log message to the one legacy host that an upstream works for, if there is just one."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
-from troth.bridge import BAD_PARAMS, Bad, errors, fresh, peek, peek_meta
+from troth.bridge import BAD_PARAMS, Bad, Kind, errors, fresh, peek, peek_meta
+from troth.bridge.asks import asks_of
 from troth.bridge.errors import ErrorValue
 from troth.bridge.exchange import LEVELS
 from troth.bridge.headers import disagreement
@@ -95,12 +96,13 @@ class MiddleFront:
             revision=revision,
             era=Era.LEGACY,
             capabilities=declared,
+            asks=asks_of(declared),
             name=f"{name} {version}".strip(),
             transport=transport,
             profile=_profile(principal, name, version),
             gated="capabilities" in peeked or not self._gateway.settings.allow_when_not_declared,
         )
-        fleet = self._gateway.session_fleet(principal)
+        fleet = self._gateway.session_fleet(principal, host.asks)
         if isinstance(fleet, str):
             return None, self.refusal(Bad(errors.INTERNAL, fleet, frame.id), None)
         try:
@@ -146,6 +148,7 @@ class MiddleFront:
             revision=revision,
             era=Era.MODERN,
             capabilities=declared,
+            asks=asks_of(declared),
             name=f"{name} {version}".strip(),
             transport=transport,
             profile=register().hosts.get(principal.profile),
@@ -166,7 +169,7 @@ class MiddleFront:
         if frame.method == "tools/call":
             name = peek(frame, "name")
             entry = (
-                self._gateway.fleet(host.principal).known.route("tools", name.get("name", ""))
+                self._gateway.fleet(host.principal, host.asks).known.route("tools", name.get("name", ""))
                 if isinstance(name, dict)
                 else None
             )
@@ -184,7 +187,7 @@ class MiddleFront:
             session.calls += 1
             session.last = time.monotonic()
         else:
-            fleet = self._gateway.fleet(host.principal)
+            fleet = self._gateway.fleet(host.principal, host.asks)
             if frame.method not in relaying.RELAYED:
                 # What is declared may depend on upstreams that just start; who owns a name is waited for by itself.
                 await fleet.settled()
@@ -201,7 +204,9 @@ class MiddleFront:
         session = cast("HostSession | None", host.session)
         if session is None:
             return
-        if frame.method == "notifications/initialized":
+        if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+            session.answered(frame)
+        elif frame.method == "notifications/initialized":
             session.fleet.open(session.audience)
         elif frame.method == "notifications/cancelled":
             peeked = peek(frame, "requestId")
@@ -232,7 +237,7 @@ class MiddleFront:
     def seen(self) -> list[Seen]:
         """The modern hosts of late."""
         for seen in self._seen.values():
-            audiences = self._gateway.fleet(seen.host.principal).audiences
+            audiences = self._gateway.fleet(seen.host.principal, seen.host.asks).audiences
             seen.streams = sum(who.tag is not None and who.host.name == seen.host.name for who in audiences)
         return list(self._seen.values())
 

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from dataclasses import replace
+from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
+from troth.bridge.asks import NOTHING, ROOTS, narrowed
 from troth.gateway.fleet import Fleet
+from troth.gateway.lines import Line
 from troth.gateway.member import Member
+from troth.gateway.parking import Parking
 from troth.gateway.reload import SHOWN
+from troth.gateway.seal import Keys, Seal
 from troth.gateway.settings import Share, UpstreamSettings
 from troth.gateway.upstream import open_upstream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
+    from troth.bridge.asks import Asks
+    from troth.gateway.calls import Call
     from troth.gateway.crew import Crew
     from troth.gateway.limits import Limits
     from troth.gateway.model import Principal
@@ -32,10 +41,12 @@ class Owner(NamedTuple):
     Attributes:
         principal: Name of the principal; empty for everybody.
         session: Number of the session that has it for itself; 0 for none.
+        asks: What the hosts behind it can be asked.
     """
 
     principal: str
     session: int = 0
+    asks: Asks = NOTHING
 
 
 ONE_HOST = "stdio"
@@ -53,32 +64,47 @@ class Gateway:
         state: What was remembered of earlier runs, and is to be.
         crew: Owner of every task.
         limits: Bounds.
+        keys: What seals the state that modern hosts carry; None for keys of this run alone.
 
     Attributes:
-        fleets: Fleet by principal.
+        seal: Seals that state.
+        parking: Calls that wait for their modern host to come again.
+        fleets: Fleet by principal and what its hosts can be asked.
         own: Fleets of single sessions, where some upstream is not shared (``share = "never"``).
     """
 
-    def __init__(self, settings: GatewaySettings, state: State, crew: Crew, limits: Limits) -> None:
+    def __init__(
+        self, settings: GatewaySettings, state: State, crew: Crew, limits: Limits, keys: Keys | None = None
+    ) -> None:
         self.settings = settings
         self.crew = crew
         self.limits = limits
-        self.fleets: dict[Principal, Fleet] = {}
+        self.fleets: dict[tuple[Principal, Asks], Fleet] = {}
         self.own: dict[Fleet, Owner] = {}
         self._state = state
         self._prefixes = self._named(settings)
         self._members: dict[tuple[Owner, str], Member] = {}
+        self._lines: dict[tuple[Owner, str], list[Line]] = {}
         self._eras: dict[str, str] = {}
         self._sessions = 0
+        self.seal = Seal(keys or Keys.made())
+        self.parking: Parking[Call] = Parking(
+            token_hex(8),
+            limits,
+            clock=time.time,
+            later=asyncio.get_running_loop().call_later,
+            died=lambda parked: parked.call.withdraw("its host did not come again"),
+        )
+        self._ending: set[asyncio.Task[None]] = set()
 
-    def fleet(self, principal: Principal) -> Fleet:
-        """The upstreams of a principal. They start when it is first asked for."""
-        fleet = self.fleets.get(principal)
+    def fleet(self, principal: Principal, asks: Asks = NOTHING) -> Fleet:
+        """The upstreams of a principal, for hosts that can be asked this. They start when it is first asked for."""
+        fleet = self.fleets.get((principal, asks))
         if fleet is None:
-            fleet = self.fleets[principal] = self._fleet(Owner(principal.name))
+            fleet = self.fleets[principal, asks] = self._fleet(Owner(principal.name, 0, asks))
         return fleet
 
-    def session_fleet(self, principal: Principal) -> Fleet | str:
+    def session_fleet(self, principal: Principal, asks: Asks = NOTHING) -> Fleet | str:
         """The upstreams of a session: those of its principal, and its own of each that is not shared.
 
         Returns:
@@ -86,13 +112,13 @@ class Gateway:
         """
         alone = [upstream for upstream in self.settings.upstreams if upstream.share is Share.NEVER]
         if not alone:
-            return self.fleet(principal)
+            return self.fleet(principal, asks)
         for upstream in alone:
             open_now = sum(name == upstream.name and owner.principal == principal.name for owner, name in self._members)
             if open_now >= upstream.max_sessions:
                 return f"upstream {upstream.name}: {upstream.max_sessions} sessions are open (limit: max_sessions)"
         self._sessions += 1
-        owner = Owner(principal.name, self._sessions)
+        owner = Owner(principal.name, self._sessions, asks)
         fleet = self._fleet(owner)
         self.own[fleet] = owner
         return fleet
@@ -102,7 +128,7 @@ class Gateway:
         owner = self.own.pop(fleet, None)
         if owner is not None:
             fleet.close()
-            self._stop(lambda key: key[0] == owner)
+            self._stop(lambda key: key[0][:2] == owner[:2])
 
     def every_fleet(self) -> Iterator[Fleet]:
         """All fleets."""
@@ -130,37 +156,54 @@ class Gateway:
 
     def _member(self, settings: UpstreamSettings, owner: Owner) -> Member:
         """The member that an owner uses, opened if there is none yet, or if it must be spoken to in another way."""
-        match settings.share:
-            case Share.ALWAYS:
-                owner = EVERYBODY
-            case Share.AUTO:
-                owner = owner._replace(session=0)
-            case Share.NEVER:
-                pass
-        key = (owner, settings.name)
+        pooled = settings.share is Share.ALWAYS
+        answers = NOTHING if settings.roots is None else frozenset({ROOTS})
+        asks = narrowed(owner.asks, ask=settings.ask, answers=answers, pooled=pooled)
+        if pooled:
+            owner = EVERYBODY
+        elif settings.share is Share.AUTO:
+            owner = owner._replace(session=0)
+        key = (owner._replace(asks=asks), settings.name)
         member = self._members.get(key)
         if member is not None and _spoken(member.settings) == _spoken(settings):
             member.settings, member.prefix = settings, self._prefixes[settings.name]
             return member
         if member is not None:
-            self.crew.spawn(member.stop(), f"stop {settings.name}")
-        member = self._members[key] = self._open(settings)
+            self._end(member)
+        member = self._members[key] = self._open(settings, *key)
         return member
 
-    def _open(self, settings: UpstreamSettings) -> Member:
-        name = settings.name
-        member = Member(settings, self._prefixes[name], self.crew, self.limits)
+    def _open(self, settings: UpstreamSettings, owner: Owner, name: str) -> Member:
+        member = Member(settings, self._prefixes[name], self.crew, self.limits, owner.asks)
         seen = self._state.seen(name)
         if seen is not None and seen.declared is not None:
             member.remembered = _paths(seen.declared)
         member.remembers = self._remember
-        member.upstream = open_upstream(settings, member, self.crew, self.limits, self._eras)
+        group = (owner._replace(asks=NOTHING), name)
+        lines = self._lines[group] = [line for line in self._lines.get(group, ()) if line.members]
+        shared = next((line for line in lines if line.open_to and _same(line, settings)), None)
+        if shared is None:
+            self._connect(group, member)
+        else:
+            shared.join(member)
         return member
+
+    def _connect(self, group: tuple[Owner, str], member: Member) -> None:
+        """Opens a line for a member."""
+        line = Line(member.asks, lambda other: self._connect(group, other))
+        line.upstream = open_upstream(member.settings, line, self.crew, self.limits, self._eras, asks=member.asks)
+        line.join(member)
+        self._lines[group].append(line)
 
     def _stop(self, gone: Callable[[tuple[Owner, str]], bool]) -> None:
         for key in [key for key in self._members if gone(key)]:
-            member = self._members.pop(key)
-            self.crew.spawn(member.stop(), f"stop {member.name}")
+            self._end(self._members.pop(key))
+
+    def _end(self, member: Member) -> None:
+        """Stops a member in the background; `stop` waits for it, since a process must be gone at the end."""
+        ending = self.crew.spawn(member.stop(), f"stop {member.name}")
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
 
     def _remember(self, member: Member) -> None:
         conversation = member.conversation
@@ -189,7 +232,7 @@ class Gateway:
         self.settings = settings
         self._prefixes = self._named(settings)
         for fleet, owner in [
-            *((fleet, Owner(principal.name)) for principal, fleet in self.fleets.items()),
+            *((fleet, Owner(principal.name, 0, asks)) for (principal, asks), fleet in self.fleets.items()),
             *self.own.items(),
         ]:
             fleet.policies = settings.policies
@@ -205,9 +248,9 @@ class Gateway:
         Args:
             names: The principals that are.
         """
-        for principal in [principal for principal in self.fleets if principal.name not in names]:
-            self.fleets.pop(principal).close()
-            self._stop(lambda key, name=principal.name: key[0].principal == name)
+        for key in [key for key in self.fleets if key[0].name not in names]:
+            self.fleets.pop(key).close()
+            self._stop(lambda owned, name=key[0].name: owned[0].principal == name)
 
     async def stop(self) -> None:
         """Ends everything that hosts wait for, and every upstream."""
@@ -216,7 +259,9 @@ class Gateway:
         async with anyio.create_task_group() as tasks:
             for member in self._members.values():
                 tasks.start_soon(member.stop)
-        self._state.save()
+        if self._ending:
+            await asyncio.wait(self._ending)
+        self._save()
 
 
 def _paths(declared: Mapping[str, frozenset[str]]) -> frozenset[str]:
@@ -231,6 +276,11 @@ def _families(paths: frozenset[str]) -> dict[str, frozenset[str]]:
         family: frozenset(path.partition(".")[2] for path in paths if path.startswith(f"{family}."))
         for family in sorted(families)
     }
+
+
+def _same(line: Line, settings: UpstreamSettings) -> bool:
+    """Whether a line leads to where these settings lead."""
+    return _spoken(line.members[0].settings) == _spoken(settings)
 
 
 def _spoken(settings: UpstreamSettings) -> UpstreamSettings:

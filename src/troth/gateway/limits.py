@@ -45,6 +45,16 @@ class Limits:
         poll_most: Longest time that lists are taken for fresh because the upstream says so.
         grace: How long the names of an upstream that went down stay in the lists: a restart takes less.
         lately: How far back a listen looks for changes that its host cannot know of.
+        parked: Most calls that wait for hosts to come again with answers. Each holds a call of its upstream open.
+        principal_parked: Most of them of one principal.
+        upstream_parked: Most of them of one upstream.
+        parked_bytes: Most bytes of results that wait for hosts to come again.
+        rounds: Most rounds of questions of one call.
+        question: How long people have for an answer. Requests of the SDKs time out after 60 seconds.
+        question_bytes: Largest question that is kept for people.
+        questions: Most questions that wait for people.
+        upstream_questions: Most of them of one upstream.
+        watching: How long one look at the questions counts as somebody who watches.
     """
 
     body: int = 4 * 1024 * 1024
@@ -80,3 +90,13 @@ class Limits:
     poll_most: float = 3600.0
     grace: float = 5.0
     lately: float = 300.0
+    parked: int = 4096
+    principal_parked: int = 1024
+    upstream_parked: int = 1024
+    parked_bytes: int = 64 * 1024 * 1024
+    rounds: int = 8
+    question: float = 50.0
+    question_bytes: int = 1024 * 1024
+    questions: int = 1000
+    upstream_questions: int = 100
+    watching: float = 5.0

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from troth.bridge import Bad, Kind, Outgoing, ask, errors, opened, peek
+from troth.bridge.asks import NOTHING, client_capabilities
 from troth.bridge.exchange import LEVELS
 from troth.bridge.promise import paths
 from troth.gateway.model import Status, UnavailableError
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from troth.bridge import Frame
+    from troth.bridge.asks import Asks
     from troth.bridge.listed import Kind as ListKind
     from troth.gateway.crew import Crew
     from troth.gateway.limits import Limits
+    from troth.gateway.lines import Line
     from troth.gateway.model import Conversation, Upstream
     from troth.gateway.settings import UpstreamSettings
 
@@ -54,6 +57,7 @@ LISTS = cast(
 """Kinds of lists."""
 
 COMPLETE: Final = "completion/complete"
+ROOTS_LIST: Final = "roots/list"
 LOG: Final = "notifications/message"
 
 FAMILIES: Final = ("tools", "prompts", "resources")
@@ -105,6 +109,10 @@ class Watcher(Protocol):
         """A resource of it changed."""
         ...
 
+    def asked(self, member: Member, frame: Frame) -> bool:
+        """It asks for roots outside of requests. False if nobody is surely meant."""
+        ...
+
     def logged(self, member: Member, frame: Frame) -> bool:
         """It logs outside of requests. False if that belongs to no host surely."""
         ...
@@ -118,8 +126,10 @@ class Member:
         prefix: Text before its names and URIs; empty for none.
         crew: Owner of the tasks that fetch.
         limits: Bounds of lists, pages and waits.
+        asks: What this upstream may ask on behalf of those who use the member.
 
     Attributes:
+        line: The connection that it uses.
         lists: Kind -> its items; a kind that was never fetched is missing.
         hints: Kind -> how long the list may be kept (milliseconds), and by whom (modern).
         notes: Kind -> what is wrong with its list, in words.
@@ -131,11 +141,14 @@ class Member:
         needs: Its own name of a tool -> capabilities for want of which it refused a call. Told, never enforced.
     """
 
-    def __init__(self, settings: UpstreamSettings, prefix: str, crew: Crew, limits: Limits) -> None:
+    def __init__(
+        self, settings: UpstreamSettings, prefix: str, crew: Crew, limits: Limits, asks: Asks = NOTHING
+    ) -> None:
         self.settings = settings
         self.name = settings.name
         self.prefix = prefix
-        self.upstream: Upstream = cast("Upstream", None)
+        self.asks = asks
+        self.line: Line = cast("Line", None)
         self.lists: dict[str, tuple[Item, ...]] = {}
         self.hints: dict[str, tuple[int, str]] = {}
         self.notes: dict[str, str] = {}
@@ -164,6 +177,15 @@ class Member:
         self._done = anyio.Event()
 
     @property
+    def upstream(self) -> Upstream:
+        """The connection's keeper."""
+        return self.line.upstream
+
+    def declares(self, revision: str) -> dict[str, object] | None:
+        """Client capabilities of a request to a modern upstream; None for none."""
+        return client_capabilities(self.asks, revision) if self.asks else None
+
+    @property
     def conversation(self) -> Conversation | None:
         """The open conversation; None unless ready."""
         return self.upstream.conversation
@@ -178,7 +200,7 @@ class Member:
         for timer in (self._poll, self._grace, self._soon):
             self._cancel(timer)
         self.watchers.clear()
-        await self.upstream.stop()
+        await self.line.leave(self)
 
     # Observer
 
@@ -209,8 +231,8 @@ class Member:
             self.dropped += 1
 
     def asked(self, upstream: Upstream, frame: Frame) -> bool:  # noqa: ARG002 - ours
-        """Nobody is asked outside of calls."""
-        return False
+        """A question outside of calls: roots are told by the one host there is, or by the operator (rule 5)."""
+        return frame.method == ROOTS_LIST and any(watcher.asked(self, frame) for watcher in tuple(self.watchers))
 
     # What hosts want of it
 
@@ -296,7 +318,7 @@ class Member:
         except UnavailableError:
             pass
         if self.conversation is not conversation:
-            self._dirty.update(kinds)
+            # `up` comes, or came already, and asks for everything.
             return
         self._gone = False
         self.settled.set()
@@ -332,8 +354,9 @@ class Member:
         cursors: set[str] = set()
         params: dict[str, object] = {}
         for _ in range(self._limits.pages):
-            asked = Outgoing(frame=ask(how.method, params), timeout=self._limits.method, again=True)
-            frame = await conversation.ask(asked)
+            declares = self.declares(conversation.revision)
+            wish = Outgoing(frame=ask(how.method, params), timeout=self._limits.method, again=True, declares=declares)
+            frame = await conversation.ask(wish)
             page, problem = _items(frame, how.member)
             items += page
             self._hint(kind, frame)

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from troth.bridge.asks import NOTHING
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from troth.bridge import Bad, Frame, Id, Lost, Outgoing
+    from troth.bridge.asks import Asks
     from troth.capabilities import ClientCapabilities, ServerCapabilities
     from troth.register import Era, HostProfile
 
@@ -73,6 +76,7 @@ class Host:
         transport: ``http``, ``sse`` or ``stdio``.
         session: Its session (legacy); None for modern requests.
         level: Log level of this request (modern); None if it asked for none.
+        asks: What it can be asked.
         gated: Whether what needs capabilities that it did not declare is hidden from it. False only for a legacy host
             that sent no capabilities object, where the operator lets those pass.
     """
@@ -86,6 +90,7 @@ class Host:
     profile: HostProfile | None = None
     session: Session | None = None
     level: str | None = None
+    asks: Asks = NOTHING
     gated: bool = True
 
 

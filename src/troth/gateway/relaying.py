@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
+from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
 
 from troth.bridge import BAD_PARAMS, NOT_A_MESSAGE, Bad, errors, members, peek
+from troth.bridge.asks import NOTHING, ROOTS
 from troth.bridge.exchange import Exchange
-from troth.bridge.exchange_model import Called
+from troth.bridge.exchange_model import Called, Round
 from troth.bridge.headers import mirrored
 from troth.gateway.asked import printable
 from troth.gateway.calls import Call
+from troth.gateway.desk import CallDesk
 from troth.gateway.hiding import refusal
 from troth.gateway.model import Status, UnavailableError
+from troth.gateway.parking import Parked
+from troth.gateway.seal import Sealed, digest
 from troth.register import Era
 
 if TYPE_CHECKING:
@@ -69,6 +75,7 @@ class Target(NamedTuple):
     conversation: Conversation
     params: Mapping[str, object]
     name: str
+    resume: Round | None
 
 
 async def relayed(asked: Asked) -> Answer:
@@ -80,12 +87,52 @@ async def relayed(asked: Asked) -> Answer:
     shown = cast("str | None", named.get(how.member))
     if shown is None:
         return asked.error(BAD_PARAMS, f"params: {how.member}: a text belongs here")
+    if asked.host.era is Era.MODERN and (asked.frame.parts or {}).get("requestState") is not None:
+        return await _retried(asked)
     entry = await asked.route(how.kind, shown)
     if entry is None:
         return unknown(asked, how, shown)
     if (refused := refusal(asked, entry, shown)) is not None:
         return refused
     return await _relay(asked, entry, {how.member: entry.own}, name=entry.own)
+
+
+async def _retried(asked: Asked) -> Answer:
+    """A modern host comes again with answers: for a call that is parked, or for an upstream that keeps none open."""
+    frame, host = asked.frame, asked.host
+    peeked = peek(frame, "requestState")
+    if isinstance(peeked, Bad):
+        return asked.bad(peeked)
+    parts = frame.parts or {}
+    sealed = asked.gateway.seal.open(
+        peeked.get("requestState", ""), host.principal.name, frame.method, digest(frame.method, parts), time.time()
+    )
+    if isinstance(sealed, Bad):
+        return asked.bad(sealed)
+    if not sealed.call:
+        return await _resumed(asked, sealed)
+    parked = asked.gateway.parking.find(sealed.call)
+    if not isinstance(parked, Parked):
+        return asked.refuse(parked)
+    return await parked.call.again(asked, sealed.round)
+
+
+async def _resumed(asked: Asked, sealed: Sealed) -> Answer:
+    """Sends a retry on to the upstream that asked, with its own state."""
+    how = RELAYED[asked.frame.method]
+    shown = cast("str", cast("Any", peek(asked.frame, cast("Any", how.member)))[how.member])
+    entry = await asked.route(how.kind, shown)
+    if entry is None or entry.source != sealed.upstream:
+        return unknown(asked, how, shown)
+    asked_before = Round(
+        entries={},
+        number=sealed.round,
+        state=sealed.state,
+        answers=sealed.answers,
+        expected=sealed.expected(),
+        reissue=sealed.reissue,
+    )
+    return await _relay(asked, entry, {how.member: entry.own}, name=entry.own, resume=asked_before)
 
 
 async def complete(asked: Asked) -> Answer:
@@ -143,13 +190,15 @@ def unknown(asked: Asked, how: Relayed, shown: str) -> Answer:
     return asked.error(BAD_PARAMS, f"{how.unknown}: {printable(shown)}")
 
 
-async def _relay(asked: Asked, entry: Entry, params: Mapping[str, object], name: str = "") -> Answer:
+async def _relay(
+    asked: Asked, entry: Entry, params: Mapping[str, object], name: str = "", resume: Round | None = None
+) -> Answer:
     owner = asked.fleet.member(entry.source)
-    conversation = await _conversation(owner) if owner is not None else None
+    conversation = None if owner is None else owner.conversation or await _reopened(owner)
     if owner is None or conversation is None:
         why = owner.upstream.why if owner is not None else "it was removed"
         return asked.error(errors.INTERNAL, f"upstream {entry.source} is not reachable: {why}")
-    target = Target(entry, owner, conversation, params, name)
+    target = Target(entry, owner, conversation, params, name, resume)
     if asked.host.level is None:
         return await _run(asked, target)
     # A modern host names a level with each request; a legacy upstream is told while that request runs.
@@ -162,13 +211,12 @@ async def _relay(asked: Asked, entry: Entry, params: Mapping[str, object], name:
         owner.level(wish, None)
 
 
-async def _conversation(owner: Member) -> Conversation | None:
-    """The open conversation; one that is just opened again is waited for."""
-    conversation = owner.conversation
-    if conversation is None and owner.lists and owner.listed and owner.upstream.status is Status.STARTING:
+async def _reopened(owner: Member) -> Conversation | None:
+    """The conversation that is just opened again; None if none is."""
+    if owner.lists and owner.listed and owner.upstream.status is Status.STARTING:
         with suppress(UnavailableError):
-            conversation = await owner.upstream.ready(RESTART)
-    return conversation
+            return await owner.upstream.ready(RESTART)
+    return None
 
 
 async def _run(asked: Asked, target: Target) -> Answer:
@@ -206,7 +254,7 @@ async def _ended(asked: Asked, target: Target, call: Call, running: dict[Id, Cal
 
 
 def _call(asked: Asked, target: Target) -> Call:
-    entry, owner, conversation, params, name = target
+    entry, owner, conversation, params, name, resume = target
     host, frame = asked.host, asked.frame
     level = asked.session.level if asked.session is not None else host.level
     called = Called(
@@ -222,7 +270,20 @@ def _call(asked: Asked, target: Target) -> Call:
         timeout=owner.settings.call_timeout,
         inline_links=not asked.built.has("resources"),
     )
-    return Call(Exchange(called), conversation, asked.stream)
+    if not owner.asks or frame.method not in RELAYED:
+        return Call(Exchange(called), conversation, asked.stream)
+    configured = NOTHING if owner.settings.roots is None else frozenset({ROOTS})
+    called = msgspec.structs.replace(
+        called,
+        asks=owner.asks & host.asks,
+        elsewhere=owner.asks & configured,
+        mark=token_urlsafe(12),
+        deadline=owner.settings.ask_timeout,
+        resume=resume,
+    )
+    return Call(
+        Exchange(called), conversation, asked.stream, CallDesk(asked, owner, called.keep, conversation.revision)
+    )
 
 
 def _referred(reference: Mapping[str, Raw]) -> tuple[ListKind, str, str]:

@@ -74,7 +74,7 @@ def resident(pid: int) -> int | None:
 
 
 def _owners(gateway: Gateway) -> Iterable[tuple[str, Fleet]]:
-    yield from ((principal.name, fleet) for principal, fleet in gateway.fleets.items())
+    yield from ((principal.name, fleet) for (principal, _), fleet in gateway.fleets.items())
     yield from ((f"{owner.principal}, session {owner.session}", fleet) for fleet, owner in gateway.own.items())
 
 

@@ -77,6 +77,9 @@ class UpstreamSettings:
         poll: Seconds between two looks at the lists of an upstream that announces no changes; None for never.
         relay_extensions: Keys of extensions that pass in both directions.
         relay_experimental: Experimental keys that pass in both directions.
+        ask: Who may answer its questions: ``host``, ``broker``.
+        roots: Folders (file URIs) that it hears of where its host has none to tell; None to refuse then.
+        ask_timeout: Seconds in which its questions are answered.
         where: File and place in it, for messages.
     """
 
@@ -101,6 +104,9 @@ class UpstreamSettings:
     poll: float | None = None
     relay_extensions: tuple[str, ...] = ()
     relay_experimental: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ("host",)
+    roots: tuple[str, ...] | None = None
+    ask_timeout: float = 50.0
     where: str = ""
 
 

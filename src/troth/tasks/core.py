@@ -207,9 +207,9 @@ class Core:
     async def _ask(self, ask: Ask, requester: Requester, task: Task, key: str, question: Raw) -> None:
         try:
             answer = await ask(task, key, _belonging(question, task.id))
+            await self._engine.answer(requester, task.id, {key: answer})
         finally:
             self._asking.discard((task.id, key))
-        await self._engine.answer(requester, task.id, {key: answer})
 
 
 def _belonging(question: Raw, task_id: str) -> Raw:

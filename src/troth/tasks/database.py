@@ -41,30 +41,32 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._one = anyio.CapacityLimiter(1)
 
-    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def run(self, work: Callable[[sqlite3.Connection], T], *, write: bool = True) -> T:
         """Does something within one transaction, in the worker thread.
 
         Args:
             work: Gets the connection; what it raises rolls the transaction back.
+            write: Whether it writes. Who only reads neither waits for writers nor lets them wait.
 
         Raises:
             StoreError: The file cannot be used.
         """
         # A cancelled caller waits until the thread is done, so a transaction happens as a whole or not at all.
-        return await anyio.to_thread.run_sync(partial(self._run, work), limiter=self._one)
+        return await anyio.to_thread.run_sync(partial(self._run, work, write), limiter=self._one)
 
-    def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _run(self, work: Callable[[sqlite3.Connection], T], write: bool) -> T:
         import sqlite3
 
         try:
             connection = self._connection or self._open()
-            connection.execute("BEGIN IMMEDIATE")
             try:
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
                 result = work(connection)
+                connection.execute("COMMIT")
             except BaseException:
-                connection.execute("ROLLBACK")
+                # A full disk fails the commit, and leaves the transaction open.
+                connection.rollback()
                 raise
-            connection.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             hint = "remove it to begin anew" if isinstance(error, sqlite3.DatabaseError) else "see to its folder"
             raise StoreError(f"{self.path}: cannot be used: {error}; {hint}") from error

@@ -112,14 +112,16 @@ class SqliteStore:
                 return connection.execute("SELECT count(*) FROM tasks").fetchone()[0]
             return connection.execute("SELECT count(*) FROM tasks WHERE owner = ?", (owner,)).fetchone()[0]
 
-        return await self._database.run(count)
+        return await self._database.run(count, write=False)
 
     async def close(self) -> None:
         """See `Store.close`."""
         await self._database.close()
 
     async def _read(self, statement: str, *values: Any) -> list[Task]:
-        rows = await self._database.run(lambda connection: connection.execute(statement, values).fetchall())
+        rows = await self._database.run(
+            lambda connection: connection.execute(statement, values).fetchall(), write=False
+        )
         try:
             return [_joined(task, outcome) for task, outcome in rows]
         except msgspec.MsgspecError as error:

@@ -242,11 +242,12 @@ async def serving(
     access: Access | None = None,
     limits: Limits | None = None,
     status: Any = None,
+    broker: Any = None,
 ) -> AsyncIterator[Served]:
     crew = Crew()
     front = front or ScriptedFront()
     limits = limits or Limits()
-    app = application(front, access or Access(no_auth=True), limits, crew, status)
+    app = application(front, access or Access(no_auth=True), limits, crew, status, broker=broker)
     server = await serve_http(app, "127.0.0.1", 0, limits, crew)
     timeout = aiohttp.ClientTimeout(total=20)
     try:

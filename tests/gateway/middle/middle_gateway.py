@@ -61,20 +61,23 @@ class Served:
                         await member.upstream.ready(PATIENCE)
                         await member.settled.wait()
                         await member.fetched()
+            async with asyncio.timeout(PATIENCE):
+                while fleet._telling is not None:  # noqa: ASYNC110 - nobody sets an event
+                    await asyncio.sleep(0.002)
 
 
 @asynccontextmanager
 async def serving(
     *upstreams: UpstreamSettings,
     limits: Limits | None = None,
-    tokens: Iterable[str] = (),
+    tokens: Iterable[str | TokenSettings] = (),
     state: State | None = None,
     eager: bool = True,
     **settings: Any,
 ) -> AsyncGenerator[Served]:
     """Runs a gateway without credentials, or with tokens that are their own names."""
     limits = limits or Limits(coalesce=0.01, back_off=0.05, stop=1.0)
-    made = tuple(TokenSettings(name=token, token=token) for token in tokens)
+    made = tuple(TokenSettings(name=token, token=token) if isinstance(token, str) else token for token in tokens)
     configured = GatewaySettings(upstreams=upstreams, tokens=made, startup_wait=PATIENCE, **settings)
     crew = Crew()
     gateway = Gateway(configured, state or State(path=None), crew, limits)

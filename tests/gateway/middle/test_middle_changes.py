@@ -66,15 +66,16 @@ async def test_many_changes_at_once_are_told_once(upstream: str, revision: str) 
     limits = Limits(coalesce=0.3, back_off=0.05, stop=1.0)
     async with (
         site(upstream) as one,
-        serving(one.settings("one"), limits=limits) as served,
+        site(upstream) as two,
+        serving(one.settings("one"), two.settings("two"), limits=limits) as served,
         host(served, revision) as peer,
     ):
         await served.ready()
         inbox = await ears(peer)
-        for _ in range(5):
-            one.add("tools")
+        for which in (one, two) * 5:
+            which.add("tools")
         await inbox.method(CHANGED.format("tools"))
-        assert len([name for name in await names(peer) if name.startswith("added")]) == 5
+        assert len([name for name in await names(peer) if "added" in name]) == 10
         one.add("prompts")
         await inbox.method(CHANGED.format("prompts"))
         assert inbox.methods().count(CHANGED.format("tools")) == 1

@@ -198,7 +198,7 @@ async def test_an_upstream_that_is_no_use_costs_its_own_names_only(how: str, rev
         else UpstreamSettings(name="bad", transport=Transport.STDIO, command=("/no/such/program",), prefix="bad")
     )
     async with site(OLD) as one, serving(bad, one.settings("one", prefix="one"), limits=Limits(stop=0.1)) as served:
-        served.gateway.fleet(next(iter(served.gateway.fleets))).startup_wait = 0.5
+        next(served.gateway.every_fleet()).startup_wait = 0.5
         async with host(served, revision) as peer:
             await served.ready("one")
             assert len(await names(peer)) == 15

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,7 @@ from middle_site import OLD, TAG, host, site, until
 
 from troth.gateway.settings import GatewaySettings
 from troth.gateway.state import State
-from troth.testing.model import Refusal, Twist
+from troth.testing.model import SILENT, Refusal, Twist
 
 if TYPE_CHECKING:
     from troth.testing.script import Script
@@ -266,7 +267,8 @@ async def test_subscribe_is_declared_only_where_an_upstream_delivers(
         assert declared["resources"].get("subscribe", False) is offered
 
 
-async def test_two_that_subscribe_at_once_to_what_is_refused_are_both_refused() -> None:
+@pytest.mark.parametrize("same", [True, False])
+async def test_two_that_subscribe_at_once_to_what_is_refused_are_both_refused(same: bool) -> None:
     async with (
         site(OLD) as one,
         serving(one.settings("one", prefix="one")) as served,
@@ -277,28 +279,53 @@ async def test_two_that_subscribe_at_once_to_what_is_refused_are_both_refused() 
         answers: list[Any] = []
 
         def hold(_script: Script, call: Any) -> Any:
-            from troth.testing.model import SILENT
-
             answers.append(call)
             return SILENT
 
         one.answers["resources/subscribe"] = hold
-        import asyncio
-
         asks = [
             asyncio.get_running_loop().create_task(peer.ask("resources/subscribe", {"uri": SHOWN}))
-            for peer in (first, second)
+            for peer in (first, first if same else second)
         ]
-        await until(lambda: answers)
-        one.do(lambda script: script.respond(answers[0], Refusal(-32603, "no")))
-        await until(lambda: len(answers) == 2)
-        one.do(lambda script: script.respond(answers[1], Refusal(-32603, "no")))
+        for number in range(2):
+            await until(lambda number=number: len(answers) > number)
+            assert not any(told.done() for told in asks[number:])
+            one.do(lambda script, number=number: script.respond(answers[number], Refusal(-32603, "no")))
         for told in asks:
             assert (await told).error["code"] == -32603
         one.answers.clear()
         assert (await first.ask("resources/subscribe", {"uri": SHOWN})).result == {}
         await first.ask("resources/unsubscribe", {"uri": SHOWN})
         await until(lambda: not one.watched())
+
+
+async def test_a_host_that_leaves_while_it_subscribes_leaves_nothing_behind() -> None:
+    async with (
+        site(OLD) as one,
+        serving(one.settings("one", prefix="one")) as served,
+        served.legacy() as peer,
+        served.legacy() as other,
+    ):
+        await served.ready()
+        answers: list[Any] = []
+
+        def hold(_script: Script, call: Any) -> Any:
+            answers.append(call)
+            return SILENT
+
+        one.answers["resources/subscribe"] = hold
+        asked = asyncio.get_running_loop().create_task(peer.ask("resources/subscribe", {"uri": SHOWN}))
+        await until(lambda: answers)
+        one.answers.clear()
+        await peer.delete()
+        fleet = next(served.gateway.every_fleet())
+        await until(lambda: len(fleet.audiences) == 1)
+        one.script.sessions[answers[0].session.id].subscriptions.add(ONE)
+        one.do(lambda script: script.respond(answers[0], {}))
+        await until(lambda: not one.watched())
+        await asked
+        assert (await other.ask("resources/subscribe", {"uri": SHOWN})).result == {}
+        assert one.watched() == [ONE]
 
 
 async def test_too_many_subscriptions_are_refused_by_the_name_of_the_limit() -> None:

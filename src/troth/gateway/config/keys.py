@@ -182,6 +182,25 @@ OWN = (
         Limits().poll_least,
     ),
     Key(
+        name="ask",
+        kind=Kind.PATTERNS,
+        meaning="Who answers what it asks (sampling, elicitation, roots): `host`, the host of the call; with an empty "
+        "list nobody, and it is told so.",
+        default='["host"]',
+        form="host",
+        form_words="`host`",
+    ),
+    Key(
+        name="roots",
+        kind=Kind.TEXTS,
+        meaning="Folders, as `file://` URIs, that it hears of where no host tells its own; without the key it is "
+        "refused then.",
+        form=r"file://[^\s]*/[^\s]*",
+        form_words="a file URI, as in file:///home/me/project",
+        variables=True,
+    ),
+    _wait("ask_timeout", "Seconds in which its questions are answered; SDKs wait 60.", "50", 1),
+    Key(
         name="relay_extensions",
         kind=Kind.PATTERNS,
         meaning="Keys of extensions that pass in both directions.",

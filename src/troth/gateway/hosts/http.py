@@ -22,12 +22,15 @@ from troth.gateway.hosts.counts import Counts
 from troth.gateway.hosts.head import Head, head_of, preflight, with_origin
 from troth.gateway.hosts.legacy_sse import LegacySse
 from troth.gateway.hosts.messages import Messages
+from troth.gateway.hosts.questions import PATH as QUESTIONS
+from troth.gateway.hosts.questions import serve_questions
 from troth.gateway.hosts.sessions import Sessions
 from troth.gateway.hosts.streams import Streams
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping
 
+    from troth.gateway.broker import Broker
     from troth.gateway.crew import Crew
     from troth.gateway.hosts.access import Access
     from troth.gateway.hosts.asgi import Receive, Scope, Send
@@ -47,6 +50,7 @@ _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     SSE: ("GET",),
     MESSAGES: ("POST",),
     STATUS: ("GET",),
+    QUESTIONS: ("GET", "POST"),
     HEALTH: ("GET", "HEAD"),
 }
 
@@ -60,6 +64,7 @@ class HttpHosts:
         limits: Bounds.
         crew: Owns tasks.
         status: Makes what `/status` tells, as a JSON value.
+        broker: Holds the questions of `/questions`; None where there are none.
 
     Attributes:
         sessions: The legacy sessions.
@@ -67,11 +72,19 @@ class HttpHosts:
     """
 
     def __init__(
-        self, front: Front, access: Access, limits: Limits, crew: Crew, status: Callable[[], object] | None = None
+        self,
+        front: Front,
+        access: Access,
+        limits: Limits,
+        crew: Crew,
+        status: Callable[[], object] | None = None,
+        *,
+        broker: Broker | None = None,
     ) -> None:
         self._access = access
         self._limits = limits
         self._status = status
+        self._broker = broker
         self._stopping = False
         self.counts = Counts(limits)
         self.sessions = Sessions(front, limits, crew)
@@ -105,7 +118,7 @@ class HttpHosts:
         if head.origin is not None:
             send = with_origin(send, head.origin)
         if (handler := self._handlers.get((head.method, path))) is None:
-            await self._beside(path, head, send)
+            await self._beside(path, head, scope, receive, send)
         elif (principal := self._access.principal(head.authorization)) is None:
             await refuse(send, _unauthorized(head))
         else:
@@ -126,8 +139,8 @@ class HttpHosts:
             return Refused(503, error_line(None, INTERNAL, "the gateway stops"), close=True)
         return None
 
-    async def _beside(self, path: str, head: Head, send: Send) -> None:
-        """What has no body and no principal."""
+    async def _beside(self, path: str, head: Head, scope: Scope, receive: Receive, send: Send) -> None:
+        """What has no principal."""
         if head.method == "OPTIONS" and head.origin is not None:
             await preflight(send, head)
         elif head.method not in _METHODS[path]:
@@ -136,10 +149,21 @@ class HttpHosts:
             await refuse(send, Refused(405, line, ((b"allow", allow),), head.long))
         elif path == HEALTH:
             await respond(send, 200, b'{"status":"ok"}')
-        elif self._status is None or not self._access.operator(head.authorization):
+        elif not self._access.operator(head.authorization):
+            await refuse(send, _unauthorized(head))
+        elif path == QUESTIONS:
+            await self._questions(head, scope, receive, send)
+        elif self._status is None:
             await refuse(send, _unauthorized(head))
         else:
             await respond(send, 200, msgspec.json.encode(self._status()))
+
+    async def _questions(self, head: Head, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._broker is None:
+            line = error_line(None, NOT_A_MESSAGE, 'no upstream may ask people here; let one with: ask = ["broker"]')
+            await refuse(send, Refused(404, line, close=head.long))
+            return
+        await serve_questions(self._broker, scope, receive, send)
 
     def stop(self) -> None:
         """Takes nothing new and ends the streams outside requests, so that hosts let go; requests in flight go on."""
@@ -164,7 +188,13 @@ class HttpHosts:
 
 
 def application(
-    front: Front, access: Access, limits: Limits, crew: Crew, status: Callable[[], object] | None = None
+    front: Front,
+    access: Access,
+    limits: Limits,
+    crew: Crew,
+    status: Callable[[], object] | None = None,
+    *,
+    broker: Broker | None = None,
 ) -> HttpHosts:
     """The ASGI application that serves HTTP hosts. Must be called inside the running loop.
 
@@ -174,8 +204,9 @@ def application(
         limits: Bounds.
         crew: Owns tasks that outlive a request.
         status: Makes what `/status` tells the operator, as a JSON value.
+        broker: Holds the questions of `/questions`; None where there are none.
     """
-    return HttpHosts(front, access, limits, crew, status)
+    return HttpHosts(front, access, limits, crew, status, broker=broker)
 
 
 async def _guarded(handler: Callable[[Visit], Awaitable[None]], visit: Visit) -> None:

@@ -1,0 +1,133 @@
+"""Gets the questions of one call to those who answer them: its host, or what the operator configured.
+
+A legacy host is asked on the stream of its call, by requests under ids of ours that its session keeps. A modern one
+gets them as the answer to its request, with a sealed state by which its retry finds the call again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from troth.bridge import errors, fresh
+from troth.bridge.asks import ROOTS
+from troth.bridge.questions import QuestionKind
+from troth.bridge.replies import Reply, refusal
+from troth.gateway.model import Sort
+from troth.gateway.parking import Parked
+from troth.gateway.seal import digest, of_round
+from troth.register import Era
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from troth.bridge import Id
+    from troth.bridge.errors import ErrorValue
+    from troth.bridge.exchange_model import HostQuestion, Round
+    from troth.bridge.questions import Question
+    from troth.gateway.asked import Asked
+    from troth.gateway.calls import Call
+    from troth.gateway.member import Member
+    from troth.gateway.model import Answer
+
+
+class CallDesk:
+    """The desk of one call. Implements `troth.gateway.calls.Desk`.
+
+    Args:
+        asked: The host's request.
+        owner: The upstream that asks.
+        keep: Seconds for which a parked call waits for its host.
+        revision: Revision of the upstream.
+    """
+
+    def __init__(self, asked: Asked, owner: Member, keep: float, revision: str) -> None:
+        self._asked = asked
+        self._owner = owner
+        self._keep = keep
+        declares = owner.declares(revision)
+        self.declares: Mapping[str, object] | None = None if owner.era is Era.LEGACY else declares
+        self._sent: dict[str, Id] = {}
+        self._parked: Parked[Call] | None = None
+
+    def retried(self, asked: Asked) -> None:
+        """The host came again: what is said next answers this request."""
+        self._asked = asked
+
+    def ask_host(self, call: Call, questions: Sequence[HostQuestion]) -> None:
+        """See `Desk`."""
+        session = self._asked.session
+        if session is None:
+            return
+        for question in questions:
+            number = self._sent[question.key] = session.put(call, question.key)
+            call.stream.send(fresh.request_line(number, question.method, question.params), Sort.OTHER)
+
+    def ask_others(self, call: Call, questions: Sequence[Question]) -> None:
+        """See `Desk`. Answers come after this returned, as all of others do."""
+        loop = asyncio.get_running_loop()
+        for question in questions:
+            loop.call_soon(call.others_answered, question.key, self._configured(question))
+
+    def unask(self, call: Call, keys: Sequence[str], reason: str) -> None:
+        """See `Desk`."""
+        session = self._asked.session
+        for key in keys:
+            number = self._sent.pop(key, None)
+            if number is not None and session is not None:
+                session.questions.pop(number, None)
+                params = {"requestId": number, "reason": reason}
+                call.stream.send(fresh.notification_line("notifications/cancelled", params), Sort.OTHER)
+
+    def round(self, call: Call, asked: Round, *, parked: bool) -> Answer:
+        """See `Desk`."""
+        frame, gateway = self._asked.frame, self._asked.gateway
+        expires = time.time() + self._keep
+        if parked and (problem := self._park(call, expires)) is not None:
+            call.withdraw("it cannot be parked")
+            return self._asked.refuse(problem)
+        remembered = of_round(
+            asked,
+            principal=self._asked.host.principal.name,
+            method=frame.method,
+            digest=digest(frame.method, frame.parts or {}),
+            expires=expires,
+            upstream=self._owner.name,
+            call=self._parked.id if parked and self._parked is not None else "",
+        )
+        sealed = gateway.seal.seal(remembered)
+        if not isinstance(sealed, str):
+            return self._asked.error(errors.INTERNAL, sealed.reason)
+        result = {"resultType": "input_required", "inputRequests": asked.entries, "requestState": sealed}
+        return self._asked.result(result)
+
+    def ended(self) -> None:
+        """See `Desk`."""
+        session = self._asked.session
+        if session is not None:
+            for number in self._sent.values():
+                session.questions.pop(number, None)
+        if self._parked is not None:
+            self._asked.gateway.parking.end(self._parked)
+
+    def _park(self, call: Call, expires: float) -> ErrorValue | None:
+        """Keeps a call until its host comes again; or which limit forbids it."""
+        parking = self._asked.gateway.parking
+        if self._parked is not None:
+            parking.renew(self._parked, expires)
+            return None
+        parked = parking.put(
+            call, principal=self._asked.host.principal.name, upstream=self._owner.name, expires=expires
+        )
+        if isinstance(parked, Parked):
+            self._parked = parked
+            return None
+        return parked
+
+    def _configured(self, question: Question) -> Reply:
+        """What the operator configured as the answer."""
+        roots = self._owner.settings.roots
+        if question.kind is QuestionKind.ROOTS and roots is not None:
+            return Reply(result={"roots": [{"uri": uri} for uri in roots]})
+        return refusal(question, frozenset({ROOTS}) if roots is not None else frozenset())

@@ -1,0 +1,83 @@
+"""Questions of upstreams reach the host of the call and nobody else, in all four pairs of eras."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from middle_gateway import MODERN, PATIENCE, Legacy, messages, server, serving
+
+pytestmark = pytest.mark.anyio
+
+EVERYTHING = {"roots": {}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}}}
+OLD = ("--variant", "asker", "--revision", "2025-11-25")
+NEW = ("--variant", "asker", "--revision", MODERN)
+ANSWERS: dict[str, dict[str, Any]] = {
+    "roots/list": {"roots": [{"uri": "file:///home", "name": "home"}]},
+    "sampling/createMessage": {
+        "role": "assistant",
+        "content": {"type": "text", "text": "four"},
+        "model": "m",
+        "stopReason": "endTurn",
+    },
+    "elicitation/create": {"action": "accept", "content": {"name": "Ada"}},
+}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def answering(peer: Legacy, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Calls a tool as a legacy host that answers what it is asked on the stream of the call."""
+    message = {"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {"name": name, "arguments": {}}}
+    seen: list[dict[str, Any]] = []
+    async with asyncio.timeout(PATIENCE):
+        async with peer.served.http.post(f"{peer.served.url}/mcp", json=message, headers=peer.base) as response:
+            async for item in messages(response):
+                if "method" not in item:
+                    return item, seen
+                seen.append(item)
+                if "id" in item:
+                    answer = {"jsonrpc": "2.0", "id": item["id"], "result": ANSWERS[item["method"]]}
+                    assert (await peer.post(answer)).status == 202
+    raise AssertionError("no answer")
+
+
+@pytest.mark.parametrize("upstream", [OLD, NEW], ids=["old", "new"])
+@pytest.mark.parametrize("kind", ["roots", "sampling", "form"])
+async def test_a_legacy_host_is_asked_on_the_stream_of_its_call(upstream: tuple[str, ...], kind: str) -> None:
+    async with serving(server("one", *upstream)) as served, served.legacy(declares=EVERYTHING) as peer:
+        answer, seen = await answering(peer, f"ask_{kind}")
+        assert "result" in answer, answer
+        assert [item["method"] for item in seen if "id" in item], seen
+
+
+@pytest.mark.parametrize("upstream", [OLD, NEW], ids=["old", "new"])
+@pytest.mark.parametrize("kind", ["roots", "sampling", "form"])
+async def test_a_modern_host_is_asked_by_input_required(upstream: tuple[str, ...], kind: str) -> None:
+    async with serving(server("one", *upstream)) as served, served.modern(declares=EVERYTHING) as peer:
+        first = (await peer.call(f"ask_{kind}")).result
+        assert first["resultType"] == "input_required", first
+        responses = {key: ANSWERS[entry["method"]] for key, entry in first["inputRequests"].items()}
+        retry = {
+            "name": f"ask_{kind}",
+            "arguments": {},
+            "inputResponses": responses,
+            "requestState": first["requestState"],
+        }
+        second = await peer.ask("tools/call", retry)
+        assert second.result["resultType"] == "complete", second.answer
+        third = await peer.ask("tools/call", retry)
+        assert upstream == NEW or third.error["code"] == -32602
+
+
+@pytest.mark.parametrize("upstream", [OLD, NEW], ids=["old", "new"])
+async def test_a_host_that_declares_nothing_is_asked_nothing(upstream: tuple[str, ...]) -> None:
+    async with serving(server("one", *upstream)) as served, served.legacy() as old, served.modern() as new:
+        for peer in (old, new):
+            told = await peer.call("ask_form")
+            assert told.before == []
+            assert "error" in told.answer or told.result.get("isError"), told.answer

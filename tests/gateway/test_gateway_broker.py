@@ -1,0 +1,405 @@
+"""The broker: questions for people and for a command, deadlines, restarts, caps."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+import pytest
+from msgspec import Raw
+
+from troth.bridge.errors import ErrorValue
+from troth.bridge.questions import QuestionKind
+from troth.gateway import answering
+from troth.gateway.broker import Broker, Pending, State, act, as_told
+from troth.gateway.crew import Crew
+from troth.gateway.limits import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.anyio
+
+FORM = {
+    "message": "Who?",
+    "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+}
+URL = {"mode": "url", "message": "Sign in", "url": "https://example.com/sign-in"}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@asynccontextmanager
+async def brokers(path: Path, clock: Any, run: str = "run", command: tuple[str, ...] = (), **limits: Any) -> Any:
+    crew = Crew()
+    broker = Broker(path / "questions.sqlite", Limits(**limits), run=run, clock=clock, crew=crew, command=command)
+    try:
+        yield broker
+    finally:
+        await crew.close()
+        await broker.close()
+
+
+@pytest.fixture
+async def broker(tmp_path: Path, clock: Clock) -> AsyncIterator[Broker]:
+    async with brokers(tmp_path, clock) as made:
+        await made.start()
+        yield made
+
+
+async def asked(broker: Broker, kind: QuestionKind = QuestionKind.FORM, params: Any = FORM, **options: Any) -> Pending:
+    found = await broker.ask(kind, params, **{"upstream": "files", "principal": "ann", **options})
+    assert isinstance(found, Pending), found
+    return found
+
+
+def plain(raw: Raw) -> Any:
+    return msgspec.json.decode(raw)
+
+
+async def test_a_question_waits_for_people_and_their_answer_is_handed_out_once(broker: Broker) -> None:
+    question = await asked(broker)
+    assert [one.id for one in await broker.pending()] == [question.id]
+    found: list[Pending | None] = []
+
+    async def wait() -> None:
+        found.append(await broker.wait(question.id))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            assert isinstance(await broker.answer(question.id, {"name": "Ann"}), Pending)
+    (answered,) = found
+    assert answered is not None
+    assert (answered.state, plain(answered.result)) == (
+        State.ANSWERED,
+        {"action": "accept", "content": {"name": "Ann"}},
+    )
+    shown = await broker.show(question.id)
+    assert shown is not None
+    assert (shown.state, plain(shown.result)) == (State.ANSWERED, None)
+    assert await broker.pending() == ()
+    assert [one.state for one in await broker.pending(settled=True)] == [State.ANSWERED]
+
+
+async def test_an_answer_that_does_not_fit_the_form_is_refused_and_the_question_stays(broker: Broker) -> None:
+    question = await asked(broker)
+    for value in ({}, {"name": 5}, {"name": "x", "more": 1}, None, [], "x"):
+        refused = await broker.answer(question.id, value)
+        assert isinstance(refused, str), value
+    assert len(await broker.pending()) == 1
+
+
+@pytest.mark.parametrize("state", [State.DECLINED, State.CANCELLED])
+async def test_people_say_no(broker: Broker, state: State) -> None:
+    question = await asked(broker)
+    await (broker.decline(question.id) if state is State.DECLINED else broker.cancel(question.id, "not now"))
+    found = await broker.wait(question.id)
+    assert found is not None
+    assert found.state is state
+
+
+async def test_one_of_several_answers_wins_and_the_others_hear_why(broker: Broker) -> None:
+    question = await asked(broker)
+    results: list[object] = []
+
+    async def answer(name: str) -> None:
+        results.append(await broker.answer(question.id, {"name": name}))
+
+    async with anyio.create_task_group() as group:
+        for number in range(5):
+            group.start_soon(answer, str(number))
+    assert sum(isinstance(result, Pending) for result in results) == 1
+    assert await broker.decline(question.id) == f"the question {question.id} is answered already"
+    assert await broker.decline("nobody") == "there is no question nobody"
+    assert await broker.answer("nobody", {}) == "there is no question nobody"
+    assert await broker.wait("nobody") is None
+
+
+async def test_a_question_expires_at_its_deadline_of_50_seconds(broker: Broker, clock: Clock) -> None:
+    question = await asked(broker)
+    assert question.expires - question.asked == 50
+    clock.now += 51
+    assert await broker.pending() == ()
+    refused = await broker.answer(question.id, {"name": "late"})
+    assert isinstance(refused, str)
+    assert "deadline" in refused
+    found = await broker.wait(question.id)
+    assert found is not None
+    assert (found.state, found.why) == (State.EXPIRED, "nobody answered in time")
+
+
+async def test_a_deadline_passes_while_somebody_waits(tmp_path: Path) -> None:
+    async with brokers(tmp_path, time.time) as broker:
+        question = await asked(broker, seconds=0.05)
+        with anyio.fail_after(5):
+            found = await broker.wait(question.id)
+        assert found is not None
+        assert found.state is State.EXPIRED
+
+
+async def test_an_answer_that_another_process_took_is_seen(tmp_path: Path, clock: Clock) -> None:
+    async with brokers(tmp_path, clock, "one") as one, brokers(tmp_path, clock, "two") as two:
+        question = await asked(one)
+        assert (await two.start(lambda run: run == "one")) == (0, 0)
+        assert isinstance(await two.answer(question.id, {"name": "Ann"}), Pending)
+        with anyio.fail_after(5):
+            found = await one.wait(question.id)
+        assert found is not None
+        assert found.state is State.ANSWERED
+
+
+async def test_after_a_restart_questions_whose_asker_survives_stay_and_others_are_cancelled(
+    tmp_path: Path, clock: Clock
+) -> None:
+    async with brokers(tmp_path, clock, "before") as before:
+        stays = await asked(before, survives=True, seconds=600)
+        late = await asked(before, survives=True, seconds=10)
+        lost = await asked(before)
+        done = await asked(before)
+        await before.decline(done.id)
+    clock.now += 20
+    async with brokers(tmp_path, clock, "after") as after:
+        assert await after.start() == (1, 2)
+        assert [one.id for one in await after.pending()] == [stays.id]
+        told = {one.id: (one.state, one.why) for one in await after.pending(settled=True)}
+        assert told[lost.id] == (State.CANCELLED, "the gateway was started anew")
+        assert told[late.id] == (State.EXPIRED, "nobody answered in time")
+        assert told[done.id] == (State.DECLINED, "")
+        assert isinstance(await after.answer(stays.id, {"name": "Ann"}), Pending)
+        found = await after.wait(stays.id)
+        assert found is not None
+        assert plain(found.result)["content"] == {"name": "Ann"}
+    clock.now += 2 * 24 * 3600
+    async with brokers(tmp_path, clock, "later") as later:
+        await later.start()
+        assert await later.pending(settled=True) == ()
+
+
+ASKER = """
+import sys, time, anyio
+from pathlib import Path
+from troth.bridge.questions import QuestionKind
+from troth.gateway.broker import Broker
+from troth.gateway.crew import Crew
+from troth.gateway.limits import Limits
+
+async def main():
+    broker = Broker(Path(sys.argv[1]), Limits(), run="killed", clock=time.time, crew=Crew())
+    await broker.start()
+    for number in range(20):
+        question = await broker.ask(QuestionKind.FORM, {"message": str(number)}, upstream="files", principal="ann",
+                                    survives=number % 2 == 0, seconds=600)
+        print(question.id, flush=True)
+    print("ready", flush=True)
+    await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kill -9")
+async def test_twenty_pending_questions_survive_kill_9_as_their_askers_do(tmp_path: Path) -> None:
+    path = tmp_path / "questions.sqlite"
+    killed = await anyio.to_thread.run_sync(lambda: ask_and_be_killed(path))
+    async with brokers(tmp_path, time.time, "after") as after:
+        assert await after.start() == (10, 10)
+        assert [one.id for one in await after.pending()] == killed[::2]
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def ask_and_be_killed(path: Path) -> list[str]:
+    with subprocess.Popen([sys.executable, "-c", ASKER, str(path)], stdout=subprocess.PIPE, text=True) as asker:
+        assert asker.stdout is not None
+        names = []
+        while (line := asker.stdout.readline().strip()) not in ("ready", ""):
+            names.append(line)
+        asker.send_signal(signal.SIGKILL)
+    assert len(names) == 20
+    return names
+
+
+async def test_a_visit_to_an_address_has_an_audience_only_while_somebody_watches(broker: Broker, clock: Clock) -> None:
+    assert broker.takes(QuestionKind.FORM)
+    assert not broker.takes(QuestionKind.URL)
+    broker.watch()
+    assert broker.takes(QuestionKind.URL)
+    clock.now += 5
+    assert not broker.takes(QuestionKind.URL)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "result"),
+    [
+        (QuestionKind.URL, None, {"action": "accept"}),
+        (QuestionKind.URL, {}, {"action": "accept"}),
+        (QuestionKind.URL, {"a": 1}, None),
+        (QuestionKind.ROOTS, {"roots": []}, {"roots": []}),
+        (QuestionKind.ROOTS, {"root": []}, None),
+        (QuestionKind.ROOTS, None, None),
+        (
+            QuestionKind.SAMPLING,
+            {"role": "assistant", "model": "m", "content": {"type": "text", "text": "x"}},
+            {"role": "assistant", "model": "m", "content": {"type": "text", "text": "x"}},
+        ),
+        (QuestionKind.SAMPLING, {"role": "assistant", "model": "m"}, None),
+        (QuestionKind.SAMPLING, "x", None),
+    ],
+)
+async def test_every_kind_is_answered_in_its_way(
+    broker: Broker, kind: QuestionKind, value: object, result: object
+) -> None:
+    question = await asked(broker, kind, URL)
+    answered = await broker.answer(question.id, value)
+    if result is None:
+        assert isinstance(answered, str)
+    else:
+        found = await broker.wait(question.id)
+        assert found is not None
+        assert plain(found.result) == result
+
+
+async def test_questions_are_capped_each_limit_by_its_name(tmp_path: Path, clock: Clock) -> None:
+    async with brokers(tmp_path, clock, questions=3, upstream_questions=2, question_bytes=2000) as broker:
+
+        async def refused(**options: Any) -> object:
+            found = await broker.ask(QuestionKind.FORM, FORM, **{"upstream": "files", "principal": "ann", **options})
+            return found.data if isinstance(found, ErrorValue) else None
+
+        first = await asked(broker)
+        await asked(broker)
+        assert await refused() == {"limit": "upstream_questions"}
+        assert await refused(upstream="mail") is None
+        assert await refused(upstream="web") == {"limit": "questions"}
+        await broker.decline(first.id)
+        assert await refused() is None
+        large = await broker.ask(QuestionKind.FORM, {"message": "x" * 3000}, upstream="x", principal="ann")
+        assert isinstance(large, ErrorValue)
+        assert large.data == {"limit": "question_bytes"}
+
+
+async def test_questions_of_an_upstream_that_is_gone_are_cancelled(broker: Broker) -> None:
+    mine, other = await asked(broker), await asked(broker, upstream="mail")
+    assert await broker.withdraw("files", "its session was lost") == 1
+    found = await broker.wait(mine.id)
+    assert found is not None
+    assert (found.state, found.why) == (State.CANCELLED, "its session was lost")
+    assert [one.id for one in await broker.pending()] == [other.id]
+
+
+async def test_what_people_get_holds_no_answer_and_no_run(broker: Broker) -> None:
+    question = await asked(broker)
+    await broker.answer(question.id, {"name": "SECRET"})
+    (shown,) = await broker.pending(settled=True)
+    told = plain(Raw(msgspec.json.encode(as_told(shown))))
+    assert "SECRET" not in str(told)
+    assert set(told) == {
+        "id", "upstream", "principal", "kind", "params", "asked", "expires", "survives", "state", "why"
+    }  # fmt: skip
+    assert told["params"] == FORM
+
+
+async def test_what_is_said_of_a_question_is_done_or_refused(broker: Broker) -> None:
+    question = await asked(broker)
+    assert "action" in str(await act(broker, question.id, {}))
+    assert "action" in str(await act(broker, question.id, {"action": ["accept"]}))
+    assert isinstance(await act(broker, question.id, {"action": "accept"}), str)
+    assert isinstance(await act(broker, question.id, {"action": "accept", "content": {"name": "x"}}), Pending)
+    assert isinstance(await act(broker, (await asked(broker)).id, {"action": "decline"}), Pending)
+    cancelled = await act(broker, (await asked(broker)).id, {"action": "cancel"})
+    assert isinstance(cancelled, Pending)
+    assert cancelled.why == "cancelled by the operator"
+
+
+# The operator's command
+
+
+def python(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", code)
+
+
+GOOD = """
+import json, sys
+question = json.load(sys.stdin)
+assert question["params"]["message"] == "Who?", question
+print(json.dumps({"action": "accept", "content": {"name": question["upstream"]}}))
+"""
+
+
+async def test_a_command_answers_and_people_need_not(tmp_path: Path) -> None:
+    async with brokers(tmp_path, time.time, command=python(GOOD)) as broker:
+        question = await asked(broker)
+        with anyio.fail_after(30):
+            found = await broker.wait(question.id)
+        assert found is not None
+        assert plain(found.result) == {"action": "accept", "content": {"name": "files"}}
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        (python(""), "it said nothing"),
+        (python("print('no json')"), "no JSON"),
+        (python("print([])"), "no JSON object"),
+        (python("import sys; sys.exit(3)"), "status 3"),
+        (python("print('x' * 2_000_000)"), "longer than"),
+        (("/no/such/program",), "cannot be started"),
+        (python('print(\'{"action":"accept","content":{"name":5}}\')'), "name"),
+        (python('print(\'{"action":"maybe"}\')'), "action"),
+    ],
+)
+async def test_a_command_without_an_answer_leaves_the_question_to_people(
+    tmp_path: Path, command: tuple[str, ...], why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with brokers(tmp_path, time.time, command=command) as broker:
+        question = await asked(broker)
+        await asyncio.wait(broker._crew._tasks, timeout=30)
+        assert why in caplog.text
+        assert isinstance(await broker.answer(question.id, {"name": "by hand"}), Pending)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="groups of processes")
+async def test_a_command_that_does_not_end_is_killed_with_what_it_started(tmp_path: Path) -> None:
+    import fcntl
+
+    path = tmp_path / "held"
+    code = f"""
+import fcntl, subprocess, sys, time
+held = open({str(path)!r}, "w")
+fcntl.flock(held, fcntl.LOCK_EX)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], pass_fds=[held.fileno()])
+held.write("both hold it")
+held.flush()
+time.sleep(600)
+"""
+    with anyio.fail_after(30):
+        assert await answering.ask_command(python(code), {"id": "x"}, 2) == "it did not end in time"
+        with path.open() as held:
+            assert held.read() == "both hold it"
+            # It comes when the last of them is gone.
+            await anyio.to_thread.run_sync(fcntl.flock, held, fcntl.LOCK_EX, abandon_on_cancel=True)
