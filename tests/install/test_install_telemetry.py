@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import anyio
 import anyio.lowlevel
@@ -31,13 +32,10 @@ class Span:
     def set_attributes(self, attributes):
         self.attributes |= attributes
 
-    def __getattr__(self, name):
-        return lambda *_args, **_more: None
-
 
 async def test_traces_have_what_was_shown_hidden_and_refused(mode, monkeypatch):
     span = Span()
-    monkeypatch.setattr("opentelemetry.trace.get_current_span", lambda *_: span)
+    monkeypatch.setattr(telemetry, "_api", lambda: SimpleNamespace(get_current_span=lambda: span))
     async with client(on_sdk(), mode) as host:
         await host.list_tools()
         assert span.attributes["troth.list.hidden"] == ["summarize", "survey"]
