@@ -52,17 +52,41 @@ def facts(server: object) -> Facts:
     if not isinstance(server, FastMCP):
         raise TypeError(f"{type(server).__module__}.{type(server).__qualname__} is not FastMCP of fastmcp 4")
     own = cast("FastMCP[Any]", server)
-    providers = list(_providers([own]))
-    components = [component for provider in providers for component in _components(provider)]
+    providers = leaves(own)
+    found = [component for provider in providers for component in components(provider)]
     low_level = of_low_level(
         cast("Server[Any]", vars(own)["_mcp_server"]),
-        **{family: _supplied(family, providers, components) for family in _FAMILIES},
+        **{family: _supplied(family, providers, found) for family in _FAMILIES},
     )
     extensions = cast("Mapping[str, ServerExtension]", vars(own)["_extensions"]).values()
     settings: dict[str, Mapping[str, object]] = {extension.identifier: extension.settings() for extension in extensions}
-    if any(_is_ui(component) for component in components):
+    if any(_is_ui(component) for component in found):
         settings.setdefault(UI, {})
     return replace(low_level, extensions=settings, experimental=dict(own.experimental_capabilities))
+
+
+def leaves(server: FastMCP[Any]) -> list[Provider]:
+    """The providers that hold components or fetch them, also of mounted servers."""
+    return list(_providers([server]))
+
+
+def holders(nested: Iterable[object]) -> Iterator[object]:
+    """Everything between a server and its components: servers, providers, wrappers."""
+    for holder in nested:
+        yield holder
+        yield from holders(_inside(holder) or ())
+
+
+def components(provider: Provider) -> Iterable[object]:
+    """What a provider holds itself; nothing for one that fetches from elsewhere."""
+    if not isinstance(provider, LocalProvider):
+        return ()
+    return cast("Mapping[str, object]", vars(provider)["_components"]).values()
+
+
+def fetches(server: FastMCP[Any], family: str) -> bool:
+    """Whether something of a family comes from elsewhere, so that its changes cannot be seen."""
+    return _supplied(family, leaves(server), ())
 
 
 def _providers(nested: Iterable[object]) -> Iterator[Provider]:
@@ -83,15 +107,9 @@ def _inside(provider: object) -> Iterable[object] | None:
     return [vars(provider)["_inner"]] if "_inner" in vars(provider) else None
 
 
-def _components(provider: Provider) -> Iterable[object]:
-    if not isinstance(provider, LocalProvider):
-        return ()
-    return cast("Mapping[str, object]", vars(provider)["_components"]).values()
-
-
-def _supplied(family: str, providers: Iterable[Provider], components: Iterable[object]) -> bool:
+def _supplied(family: str, providers: Iterable[Provider], found: Iterable[object]) -> bool:
     classes, methods = _FAMILIES[family]
-    if any(isinstance(component, classes) for component in components):
+    if any(isinstance(component, classes) for component in found):
         return True
     return any(
         not isinstance(provider, LocalProvider)
