@@ -115,7 +115,7 @@ class Memory:
         await self.turn()
         return Answer(405, b"") if method == "GET" else Answer(*self.answer(body or b""))
 
-    async def send(self, verb: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes, Mapping[str, str]]:
+    async def send(self, _verb: str, body: bytes, _headers: dict[str, str]) -> tuple[int, bytes, Mapping[str, str]]:
         """The same, as the bare relay wants it."""
         await self.turn()
         answer = Answer(*self.answer(body))
