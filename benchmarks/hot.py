@@ -108,8 +108,8 @@ class Memory:
     async def request(
         self,
         method: str,
-        url: str,  # noqa: ARG002 - as the seam wants it
-        headers: Mapping[str, str],  # noqa: ARG002
+        url: str,
+        headers: Mapping[str, str],
         body: bytes | None = None,
     ) -> Answer:
         await self.turn()
