@@ -21,6 +21,7 @@ class Limits:
         streams: Most streams (GET, listen) of one principal at once.
         running: Most requests of one principal in flight.
         listed: Most items of one list of one upstream; the rest is left out and said.
+        listed_bytes: Most bytes of one list of one upstream over all its pages, as the largest single page.
         pages: Most pages of one list of one upstream.
         subscriptions: Most subscribed URIs of one session or listen.
         queue: Most bytes that wait for one slow host on one stream.
@@ -68,6 +69,7 @@ class Limits:
     streams: int = 2048
     running: int = 1024
     listed: int = 10_000
+    listed_bytes: int = 16 * 1024 * 1024
     pages: int = 1000
     subscriptions: int = 1024
     queue: int = 8 * 1024 * 1024

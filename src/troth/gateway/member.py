@@ -353,10 +353,14 @@ class Member:
         items: list[Item] = []
         cursors: set[str] = set()
         params: dict[str, object] = {}
+        size = 0
         for _ in range(self._limits.pages):
             declares = self.declares(conversation.revision)
             wish = Outgoing(frame=ask(how.method, params), timeout=self._limits.method, again=True, declares=declares)
             frame = await conversation.ask(wish)
+            size += len(memoryview(frame.body or b""))
+            if items and size > self._limits.listed_bytes:
+                return items, f"more than {self._limits.listed_bytes} bytes; the rest is left out"
             page, problem = _items(frame, how.member)
             items += page
             self._hint(kind, frame)

@@ -270,6 +270,24 @@ async def test_a_list_that_is_too_long_is_cut_and_said() -> None:
             assert "tools/list: more than 20 items; the rest is left out" in status(served).upstreams[0].notes
 
 
+async def test_a_list_of_many_large_pages_is_cut_and_said() -> None:
+    asked = 0
+
+    def page(*_: object) -> dict[str, Any]:
+        nonlocal asked
+        asked += 1
+        tool = {"name": f"t{asked}", "description": "x" * 10_000, "inputSchema": {"type": "object"}}
+        return {"tools": [tool], "nextCursor": str(asked)}
+
+    limits = Limits(coalesce=0.01, listed_bytes=55_000)
+    async with site(OLD) as one:
+        one.answers["tools/list"] = page
+        async with serving(one.settings("one"), limits=limits) as served, served.legacy() as peer:
+            await served.ready()
+            assert await names(peer) == ["t1", "t2", "t3", "t4", "t5"]
+            assert "tools/list: more than 55000 bytes; the rest is left out" in status(served).upstreams[0].notes
+
+
 @pytest.mark.behaviour("GEN-S12")
 async def test_lists_say_how_long_and_by_whom_they_may_be_kept() -> None:
     async with site(MODERN) as one, site(MODERN) as two, site(OLD) as three:

@@ -160,10 +160,15 @@ def _bearer(authorization: bytes | None) -> bytes | None:
 
 
 def _name(host: str) -> str:
-    """The name or address in a `Host` header, without port and brackets."""
+    """The name or address in a `Host` header, without port and brackets; empty if what follows it is no port."""
     if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host if host.count(":") > 1 else host.partition(":")[0]
+        name, _, rest = host[1:].partition("]")
+        colon, port = rest[:1], rest[1:]
+    elif host.count(":") > 1:
+        return host
+    else:
+        name, colon, port = host.partition(":")
+    return name if colon in ("", ":") and (not port or (port.isascii() and port.isdigit())) else ""
 
 
 def _is_address(name: str) -> bool:
