@@ -23,6 +23,7 @@ class Limits:
         listed: Most items of one list of one upstream; the rest is left out and said.
         listed_bytes: Most bytes of one list of one upstream over all its pages, as the largest single page.
         pages: Most pages of one list of one upstream.
+        principal_subscriptions: Most subscribed URIs of all sessions and listens of one fleet of upstreams.
         subscriptions: Most subscribed URIs of one session or listen.
         queue: Most bytes that wait for one slow host on one stream.
         replay: Most bytes kept of one stream for resumption.
@@ -64,7 +65,7 @@ class Limits:
     header: int = 8 * 1024
     connections: int = 2048
     sessions: int = 4096
-    principal_sessions: int = 4096
+    principal_sessions: int = 1024
     session_idle: float = 3600.0
     streams: int = 2048
     running: int = 1024
@@ -72,6 +73,7 @@ class Limits:
     listed_bytes: int = 16 * 1024 * 1024
     pages: int = 1000
     subscriptions: int = 1024
+    principal_subscriptions: int = 8192
     queue: int = 8 * 1024 * 1024
     replay: int = 256 * 1024
     replay_time: float = 300.0

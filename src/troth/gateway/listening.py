@@ -29,6 +29,8 @@ FILTERS: Final[Mapping[str, str]] = {f"{family}ListChanged": family for family i
 """Field of the filter of ``subscriptions/listen`` -> the family whose changes it asks for."""
 
 
+AT_ONCE: Final = 16
+"""Subscriptions of one listen that are made at the same time."""
 ACKNOWLEDGED: Final = 5.0
 """Seconds after which a listen is acknowledged without the URIs whose upstreams have not answered."""
 
@@ -114,10 +116,16 @@ async def _listened(asked: Asked, audience: Audience, families: list[str], uris:
 
 async def _watch_all(asked: Asked, audience: Audience, uris: list[str]) -> None:
     """Subscribes to resources, side by side: an upstream that does not answer costs its own only."""
+    left = iter(uris)
+
+    async def some() -> None:
+        for uri in left:
+            await _watch(asked, audience, uri)
+
     with anyio.move_on_after(ACKNOWLEDGED):
         async with anyio.create_task_group() as tasks:
-            for uri in uris:
-                tasks.start_soon(_watch, asked, audience, uri)
+            for _ in range(min(AT_ONCE, len(uris))):
+                tasks.start_soon(some)
 
 
 async def _watch(asked: Asked, audience: Audience, uri: str) -> Answer | None:
@@ -128,6 +136,9 @@ async def _watch(asked: Asked, audience: Audience, uri: str) -> Answer | None:
         return unknown(asked, RELAYED["resources/read"], uri)
     if (refused := refusal(asked, entry, uri)) is not None:
         return refused
+    most = asked.gateway.limits.principal_subscriptions
+    if sum(len(other.watched) for other in asked.fleet.audiences) >= most:
+        return asked.error(errors.INTERNAL, f"more than {most} subscriptions (limit: principal_subscriptions)")
     try:
         await asked.fleet.subscribe(audience, uri, owner, entry.own)
     except UnavailableError as error:

@@ -88,6 +88,11 @@ class Watch:
         self._take(self._read())
 
     def _take(self, digest: bytes) -> None:
+        for path in self._paths:
+            if path.exists() and not path.is_file():
+                # Reading a pipe or device would stop the gateway until somebody writes.
+                _log.error("%s is no regular file any more; the settings before it stay", path)
+                return
         self._digest, self._pending = digest, None
         self._changed(self._load())
 
@@ -136,6 +141,8 @@ def _mark(path: Path) -> _Mark | None:
 
 def _content(path: Path) -> bytes | None:
     try:
+        if not path.is_file():
+            return None
         with path.open("rb") as file:
             return file.read(LARGEST + 1)
     except (OSError, ValueError):
