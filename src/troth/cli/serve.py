@@ -24,7 +24,7 @@ _NOT_WITH_STDIO = ("host", "port", "token", "no_auth")
 
 @click.command(
     short_help="Serve every host from one endpoint in front of many servers.",
-    epilog="Exit status: 0 stopped by a signal, 2 wrong usage or configuration; nothing is bound then.",
+    epilog="Exit status: 0 stopped by a signal, 1 it cannot listen there, 2 wrong usage or configuration.",
 )
 @click.argument("config", required=False)
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to bind.")

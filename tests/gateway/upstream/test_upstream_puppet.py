@@ -118,6 +118,17 @@ async def test_a_process_that_dies_in_a_call_takes_the_call_with_it_and_comes_ba
         assert "content" in await outcome(await one.ready(PATIENCE), DONE)
 
 
+async def test_an_outage_and_its_end_are_logged_once_each(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with puppet_at(tmp_path, MODERN) as (one, ears, talk, _log):
+        await outcome(talk, "EXIT")
+        await ears.until("up", times=2)
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [line.partition(" exited")[0] for line in said if f"upstream {one.name} is" in line] == [
+        f"upstream {one.name} is down:",
+        f"upstream {one.name} is back",
+    ]
+
+
 @pytest.mark.parametrize("revision", EACH)
 async def test_rule_16_progress_goes_to_the_request_of_its_token(tmp_path: Path, revision: str) -> None:
     async with puppet_at(tmp_path, revision) as (_one, ears, talk, _log):

@@ -120,6 +120,7 @@ class Supervisor:
         self._lost_session = False
         self._checking = False
         self._ever = False
+        self._told_of = ""
         self._retry_at = 0.0
         self._level: str | None = None
         self._level_sent: tuple[Talk, str] | None = None
@@ -258,6 +259,9 @@ class Supervisor:
         self.since = time.time()
         self.restarts += not first
         self._shown(Status.READY, "")
+        if self._told_of:
+            self._told_of = ""
+            _log.warning("upstream %s is back", self.name)
         if not talk.alive:
             # It ended between its handshake and now.
             self._ended = talk.why or "the connection ended"
@@ -270,6 +274,9 @@ class Supervisor:
     async def _rest(self, why: str, seconds: float) -> None:
         self._retry_at = asyncio.get_running_loop().time() + seconds
         self._shown(Status.DOWN, why)
+        if why != self._told_of:  # it is tried over and over, and one line is enough
+            self._told_of = why
+            _log.warning("upstream %s is down: %s", self.name, why)
         self._observer.down(self)
         await asyncio.sleep(seconds)
 
