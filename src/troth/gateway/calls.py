@@ -203,7 +203,7 @@ class Call:
                     if self._id is not None:
                         self._conversation.cancel(self._id, command.reason)
                 case AnswerUpstream():
-                    self._conversation.answer(command.line)
+                    self._conversation.answer(command.line, command.id)
                 case Finish():
                     self._finish(command)
                 case _:

@@ -56,6 +56,8 @@ class CallDesk:
     def retried(self, asked: Asked) -> None:
         """The host came again: what is said next answers this request."""
         self._asked = asked
+        if self._parked is not None:
+            asked.gateway.parking.resume(self._parked)
 
     def ask_host(self, call: Call, questions: Sequence[HostQuestion]) -> None:
         """See `Desk`."""
