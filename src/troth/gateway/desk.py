@@ -97,7 +97,6 @@ class CallDesk:
         frame, gateway = self._asked.frame, self._asked.gateway
         expires = time.time() + self._keep
         if parked and (problem := self._park(call, expires)) is not None:
-            call.withdraw("it cannot be parked")
             return self._asked.refuse(problem)
         remembered = of_round(
             asked,

@@ -261,6 +261,8 @@ class Parking(Generic[T]):
         calls = [*self._calls.values()]
         for parked in calls:
             self.end(parked)
+        self._ends.clear()
+        self._arm()
         return calls
 
     def of(self, *, principal: str | None = None, upstream: str | None = None) -> list[Parked[T]]:
