@@ -203,7 +203,7 @@ class Call:
                     if self._id is not None:
                         self._conversation.cancel(self._id, command.reason)
                 case AnswerUpstream():
-                    self._conversation.answer(command.line)
+                    self._conversation.answer(command.line, command.id)
                 case Finish():
                     self._finish(command)
                 case _:
@@ -234,7 +234,11 @@ class Call:
             case Unask() if desk is not None:
                 desk.unask(self, command.keys, command.reason)
             case Park() if desk is not None:
-                self._resolve(desk.round(self, command.round, parked=True))
+                answer = desk.round(self, command.round, parked=True)
+                self._resolve(answer)
+                if answer.code is not None:
+                    # First the error, which the host hears, then the end, of which it hears nothing.
+                    self.withdraw("it cannot be parked")
             case _:
                 raise AssertionError(f"{type(command).__name__} of a call that asks nobody")
 
@@ -246,6 +250,6 @@ class Call:
         timer = self._timers.pop(name, None)
         if timer is not None:
             timer.cancel()
-        if seconds is not None:
+        if seconds is not None and not self._exchange.done:
             loop = asyncio.get_running_loop()
             self._timers[name] = loop.call_later(seconds, self._handle, Due(name))

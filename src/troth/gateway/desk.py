@@ -56,6 +56,8 @@ class CallDesk:
     def retried(self, asked: Asked) -> None:
         """The host came again: what is said next answers this request."""
         self._asked = asked
+        if self._parked is not None:
+            asked.gateway.parking.resume(self._parked)
 
     def ask_host(self, call: Call, questions: Sequence[HostQuestion]) -> None:
         """See `Desk`."""
@@ -95,7 +97,6 @@ class CallDesk:
         frame, gateway = self._asked.frame, self._asked.gateway
         expires = time.time() + self._keep
         if parked and (problem := self._park(call, expires)) is not None:
-            call.withdraw("it cannot be parked")
             return self._asked.refuse(problem)
         remembered = of_round(
             asked,

@@ -74,19 +74,28 @@ class Outside:
         question: The question.
         conversation: Where the answer goes.
         number: The upstream's id of it.
-        revision: Revision of the host.
+        session: The host.
     """
 
-    def __init__(self, question: Question, conversation: Conversation, number: Id, revision: str) -> None:
+    def __init__(self, question: Question, conversation: Conversation, number: Id, session: HostSession) -> None:
         self._question = question
-        self._revision = revision
+        self._session = session
         self._conversation = conversation
         self._number = number
-        self._open = True
+        self._asked = ""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def send(self, params: Mapping[str, object], seconds: float) -> None:
+        """Asks, and waits no longer than that."""
+        session = self._session
+        self._asked = session.put(self, self._question.key)
+        line = fresh.request_line(self._asked, self._question.method, params or None)
+        session.audience.stream.send(line, Sort.OTHER)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.expire)
 
     def host_answered(self, key: str, frame: Frame) -> None:  # noqa: ARG002 - there is one
         """The host answered."""
-        reply = replies.read_frame(self._question, frame, self._revision)
+        reply = replies.read_frame(self._question, frame, self._session.host.revision)
         self._answer(replies.malformed(self._question, reply) if isinstance(reply, Bad) else reply)
 
     def expire(self) -> None:
@@ -94,8 +103,10 @@ class Outside:
         self._answer(replies.expired(self._question))
 
     def _answer(self, reply: replies.Reply) -> None:
-        if self._open:
-            self._open = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._session.questions.pop(self._asked, None)
             self._conversation.answer(reply.line(self._number))
 
 
@@ -222,15 +233,14 @@ class Fleet:
         if conversation is None or number is None:
             return False
         question = read_request(frame, conversation.revision, "outside")
-        hosts = [audience.host for audience in self.audiences if audience.host.session is not None]
-        if isinstance(question, Question) and len(hosts) == 1 and ROOTS in hosts[0].asks:
+        hosts = [audience.host for audience in self.audiences if audience.host.session is not None and audience.opened]
+        # With several watchers there are hosts elsewhere, and nothing tells which is meant.
+        sure = len(hosts) == 1 and len(member.watchers) == 1
+        if isinstance(question, Question) and sure and ROOTS in hosts[0].asks & member.of_hosts:
             session = cast("HostSession", hosts[0].session)
             params = for_host(question, session.host.revision, member.name)
             if session.push and not isinstance(params, Bad):
-                asker = Outside(question, conversation, number, session.host.revision)
-                line = fresh.request_line(session.put(asker, question.key), frame.method, params or None)
-                session.audience.stream.send(line, Sort.OTHER)
-                self._loop.call_later(member.settings.ask_timeout, asker.expire)
+                Outside(question, conversation, number, session).send(params, member.settings.ask_timeout)
                 return True
         roots = member.settings.roots
         if roots is None:

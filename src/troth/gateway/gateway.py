@@ -264,6 +264,8 @@ class Gateway:
 
     async def stop(self) -> None:
         """Ends everything that hosts wait for, and every upstream."""
+        for parked in self.parking.end_all():
+            parked.call.withdraw("the gateway stops")
         for fleet in self.every_fleet():
             fleet.close()
         async with anyio.create_task_group() as tasks:

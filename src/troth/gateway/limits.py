@@ -56,6 +56,9 @@ class Limits:
         question_bytes: Largest question that is kept for people.
         questions: Most questions that wait for people.
         upstream_questions: Most of them of one upstream.
+        turn: How long a call that may be asked waits for the one before it on a pipe, which carries one at a time: a
+            question on a pipe names no call. Longer than a person's answer takes.
+        turns: Most calls that wait so for one pipe.
         watching: How long one look at the questions counts as somebody who watches.
     """
 
@@ -103,4 +106,6 @@ class Limits:
     question_bytes: int = 1024 * 1024
     questions: int = 1000
     upstream_questions: int = 100
+    turn: float = 55.0
+    turns: int = 256
     watching: float = 5.0

@@ -15,10 +15,11 @@ import msgspec
 from msgspec import Raw
 
 from troth.bridge import Bad, Kind, Outgoing, ask, errors, opened, peek
-from troth.bridge.asks import NOTHING, client_capabilities
+from troth.bridge.asks import HOST, NOTHING, client_capabilities
 from troth.bridge.exchange import LEVELS
 from troth.bridge.promise import paths
 from troth.gateway.model import Status, UnavailableError
+from troth.gateway.settings import Share
 from troth.register import Era, Side, register
 
 if TYPE_CHECKING:
@@ -184,6 +185,12 @@ class Member:
     def declares(self, revision: str) -> dict[str, object] | None:
         """Client capabilities of a request to a modern upstream; None for none."""
         return client_capabilities(self.asks, revision) if self.asks else None
+
+    @property
+    def of_hosts(self) -> Asks:
+        """What hosts are asked: nothing where the operator does not let them, or where nobody knows which is meant."""
+        settings = self.settings
+        return NOTHING if HOST not in settings.ask or settings.share is Share.ALWAYS else self.asks
 
     @property
     def conversation(self) -> Conversation | None:

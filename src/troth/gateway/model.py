@@ -231,11 +231,12 @@ class Conversation(Protocol):
         """Gives a request up: tells the upstream in the way of its era, and its sink hears nothing more."""
         ...
 
-    def answer(self, line: bytes) -> None:
+    def answer(self, line: bytes, question: Id | None = None) -> None:
         """Sends the response or error to a request that a sink took (`Sink.asked`); never waits.
 
         Args:
             line: The message on one line, under the upstream's own id.
+            question: That id; the time of the request that it belongs to runs again from now on.
         """
         ...
 

@@ -200,8 +200,12 @@ class Parking(Generic[T]):
 
     def renew(self, parked: Parked[T], expires: float) -> None:
         """Gives a call another deadline: it asks once more."""
-        parked.expires = expires
+        parked.expires, parked.state = expires, State.PARKED
         self._schedule(parked)
+
+    def resume(self, parked: Parked[T]) -> None:
+        """A retry took the call over: it has no deadline while it runs."""
+        parked.state = State.ANSWERING
 
     def again(self, parked: Parked[T], expires: float) -> ErrorValue | None:
         """Parks a call that a retry won and that asks once more: the next round.
@@ -257,6 +261,8 @@ class Parking(Generic[T]):
         calls = [*self._calls.values()]
         for parked in calls:
             self.end(parked)
+        self._ends.clear()
+        self._arm()
         return calls
 
     def of(self, *, principal: str | None = None, upstream: str | None = None) -> list[Parked[T]]:

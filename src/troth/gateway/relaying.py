@@ -14,6 +14,7 @@ from troth.bridge.exchange import Exchange
 from troth.bridge.exchange_model import Called, Round
 from troth.bridge.headers import mirrored
 from troth.bridge.names import shown_name, upstream_uri
+from troth.gateway import forms
 from troth.gateway.asked import printable
 from troth.gateway.calls import Call
 from troth.gateway.desk import CallDesk
@@ -286,11 +287,12 @@ def _call(asked: Asked, target: Target) -> Call:
         return Call(Exchange(called), conversation, asked.stream)
     called = msgspec.structs.replace(
         called,
-        asks=owner.asks & host.asks,
+        asks=owner.of_hosts & host.asks,
         elsewhere=owner.asks & asked.gateway.answers(owner.settings),
         mark=token_urlsafe(12),
         deadline=owner.settings.ask_timeout,
         resume=resume,
+        check=forms.check,
     )
     return Call(
         Exchange(called), conversation, asked.stream, CallDesk(asked, owner, called.keep, conversation.revision)

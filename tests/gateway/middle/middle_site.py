@@ -6,6 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import anyio
 from aiohttp import web
 from middle_gateway import META, MODERN, PATIENCE
 
@@ -15,7 +16,7 @@ from troth.testing.model import Send, Twist
 from troth.testing.script import Script
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 
     from middle_gateway import Legacy, Modern, Served
 
@@ -148,6 +149,20 @@ async def until(holds: Callable[[], Any]) -> Any:
         while not (found := holds()):  # noqa: ASYNC110 - nobody sets an event
             await asyncio.sleep(0.005)
         return found
+
+
+async def together(works: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Runs all at once; what they returned, in order."""
+    waiting = list(works)
+    found: list[Any] = [None] * len(waiting)
+
+    async def one(number: int, work: Coroutine[Any, Any, Any]) -> None:
+        found[number] = await work
+
+    async with anyio.create_task_group() as tasks:
+        for number, work in enumerate(waiting):
+            tasks.start_soon(one, number, work)
+    return found
 
 
 def host(served: Served, revision: str, **given: Any) -> Legacy | Modern:

@@ -98,6 +98,7 @@ class Talk:
         self._waiting: dict[Id, Waiting] = {}
         self._listens = 0
         self._questions: dict[Id, Id] = {}
+        self._turns: dict[Id, Waiting] = {}
         self._session = ""
         self._common: dict[str, str] = {}
         self._over: Lost | None = None
@@ -164,8 +165,10 @@ class Talk:
             self._over = Lost(Cause.DOWN, why)
         for number in list(self._waiting):
             self._lose(number, Lost(Cause.BROKEN, why))
-        held, self._held = self._held, {}
-        for waiting in held.values():
+        unsent = [*self._held.values(), *self._turns.values()]
+        self._held, self._turns = {}, {}
+        for waiting in unsent:
+            waiting.stop()
             waiting.sink.lost(Lost(Cause.DOWN, why))
 
     def hand_over(self, to: Talk) -> None:
@@ -191,10 +194,19 @@ class Talk:
         if self._expired and self._over is None:
             self._held[number] = waiting
             return number
+        if self._over is None and self._taken_turn(waiting):
+            self._queue(waiting)
+            return number
         self._waiting[number] = waiting
         if self._over is not None:
             self._loop.call_soon(self._lose, number, self._over)
             return number
+        self._begin(waiting)
+        return number
+
+    def _begin(self, waiting: Waiting) -> None:
+        """Sends a request that waits for its answer."""
+        request, number = waiting.request, waiting.number
         if waiting.listens:
             self._listens += 1
         if request.timeout is not None:
@@ -205,7 +217,38 @@ class Talk:
         self._counts.sent += len(line)
         headers = self.envelope.headers(request) if self.era is Era.MODERN else self._common
         self.link.send(number, line, headers)
-        return number
+
+    # Turns: on a pipe a question names no call, so one call that may be asked has the pipe.
+
+    def _taken_turn(self, waiting: Waiting) -> bool:
+        """Whether a call must wait for another one that may be asked."""
+        if not waiting.request.asks or self.era is Era.MODERN or self.link.transport == "http":
+            return False
+        return bool(self._turns) or any(one.request.asks for one in self._waiting.values())
+
+    def _queue(self, waiting: Waiting) -> None:
+        """Lets a call wait for its turn, but not for ever."""
+        limits = self._limits
+        self._turns[waiting.number] = waiting
+        if len(self._turns) > limits.turns:
+            self._loop.call_soon(self._no_turn, waiting, f"{limits.turns} calls wait for it already (limit: turns)")
+        else:
+            why = f"none came in {limits.turn:g} s (limit: turn)"
+            waiting.timer = self._loop.call_later(limits.turn, self._no_turn, waiting, why)
+
+    def _no_turn(self, waiting: Waiting, why: str) -> None:
+        if self._turns.pop(waiting.number, None) is not None:
+            self._counts.errors += 1
+            words = "calls that may be asked take turns on its pipe: " + why
+            waiting.sink.lost(Lost(Cause.DOWN, words))
+
+    def _next_turn(self) -> None:
+        """Sends the call that waited longest."""
+        if self._over is None and self._turns and not any(one.request.asks for one in self._waiting.values()):
+            waiting = self._turns.pop(next(iter(self._turns)))
+            waiting.stop()
+            self._waiting[waiting.number] = waiting
+            self._begin(waiting)
 
     def cancel(self, request: Id, reason: str) -> None:
         """See `Conversation`."""
@@ -213,15 +256,18 @@ class Talk:
             moved[0].cancel(moved[1], reason)
         elif request in self._held:
             del self._held[request]
+        elif (queued := self._turns.pop(request, None)) is not None:
+            queued.stop()
         elif (waiting := self._pop(request)) is not None:
             self._withdraw(waiting, reason)
 
-    def answer(self, line: bytes) -> None:
+    def answer(self, line: bytes, question: Id | None = None) -> None:
         """See `Conversation`."""
-        answered = read(line)
-        if isinstance(answered, Frame) and answered.id is not None:
-            self._questions.pop(answered.id, None)
-        self._send(line)
+        asker = None if question is None else self._waiting.get(self._questions.pop(question, ""))
+        if asker is not None:
+            asker.seen = self._loop.time()
+        if self._over is None:
+            self._send(line)
 
     async def ask(self, request: Outgoing) -> Frame:
         """See `Conversation`."""
@@ -409,9 +455,12 @@ class Talk:
             self._send(result_line(frame.id, {}))
             return
         waiting = self._asker(key)
-        if waiting is not None and waiting.sink.asked(frame):
+        if waiting is not None:
+            # Noted first: a sink may answer at once.
             self._questions[frame.id] = waiting.number
-            return
+            if waiting.sink.asked(frame):
+                return
+            self._questions.pop(frame.id, None)
         if waiting is None and self._owner.asked(self, frame):
             return
         error = nobody_answers(frame.method, self.revision)
@@ -454,6 +503,8 @@ class Talk:
             self._listens -= 1
         if self._questions:
             self._questions = {ask: asker for ask, asker in self._questions.items() if asker != number}
+        if self._turns:
+            self._loop.call_soon(self._next_turn)
         return waiting
 
     def _lose(self, number: Id, why: Lost) -> None:
@@ -465,6 +516,9 @@ class Talk:
     def _late(self, waiting: Waiting) -> None:
         """The time of a request may be up: unless something was heard of it meanwhile."""
         limit = cast("float", waiting.request.timeout)
+        if waiting.number in self._questions.values():
+            # Somebody thinks about a question: that is no silence of the upstream.
+            waiting.seen = self._loop.time()
         rest = waiting.seen + limit - self._loop.time()
         if rest > 0:
             waiting.timer = self._loop.call_later(rest, self._late, waiting)
