@@ -626,6 +626,32 @@ def test_answers_go_back_without_a_state_where_there_was_none() -> None:
     assert sent(again) == {"name": "t", "arguments": {"a": 1}, "inputResponses": {"a": FOLDERS}}
 
 
+@pytest.mark.parametrize(
+    ("host", "upstream", "changes", "passes"),
+    [
+        (M, M, {}, True),
+        (M, L, {}, False),
+        (L, M, {}, False),
+        (M, M, {"asks": frozenset()}, False),
+        (M, M, {"elsewhere": frozenset({rows.ROOTS})}, False),
+        (M, M, {"method": "completion/complete"}, False),
+    ],
+)
+def test_answers_that_nobody_asked_for_pass_between_modern_peers_only(
+    host: Era, upstream: Era, changes: Any, passes: bool
+) -> None:
+    exchange = Exchange(called(host, upstream, asked={"inputResponses": {"a": ACCEPTED, "b": 1}}, **changes))
+    (command,) = exchange.handle(HostCalled())
+    assert isinstance(command, SendUpstream)
+    assert sent(command).get("inputResponses") == ({"a": ACCEPTED, "b": 1} if passes else None)
+
+
+def test_answers_that_nobody_asked_for_and_cannot_be_read_are_refused() -> None:
+    exchange = Exchange(called(M, M, asked={"inputResponses": 5}))
+    (end,) = exchange.handle(HostCalled())
+    assert finished(end)["code"] == -32602
+
+
 @pytest.mark.parametrize("host", [L, M])
 @pytest.mark.parametrize(
     ("event", "changes"),

@@ -230,7 +230,7 @@ class Exchange:
 def _called(exchange: Exchange, _event: HostCalled) -> tuple[Command, ...]:
     exchange.move(State.OPEN)
     resume = exchange.call.resume
-    return exchange.send({}) if resume is None else rounds.resumed(exchange, resume)
+    return rounds.volunteered(exchange) if resume is None else rounds.resumed(exchange, resume)
 
 
 def _cancelled(exchange: Exchange, event: HostCancelled) -> tuple[Command, ...]:

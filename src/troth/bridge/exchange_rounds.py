@@ -114,6 +114,22 @@ def resumed(exchange: Exchange, resume: Round) -> tuple[Command, ...]:
     return exchange.send(carried(talk))
 
 
+def volunteered(exchange: Exchange) -> tuple[Command, ...]:
+    """Sends the request on, with answers that a modern host gives before it is asked.
+
+    They pass between modern peers, where keys mean the same on both sides, and the upstream ignores those that it does
+    not know. What the operator answers is not left to the host.
+    """
+    call = exchange.call
+    modern = exchange.host_era is exchange.upstream_era is Era.MODERN
+    if not modern or not call.asks or call.elsewhere or call.frame.method not in ELIGIBLE:
+        return exchange.send({})
+    given = responses(call.frame)
+    if isinstance(given, Bad):
+        return (exchange.error(ErrorValue(given.code, given.reason)),)
+    return exchange.send({"inputResponses": given} if given else {})
+
+
 def input_required(identity: Id, asked: Round, state: str) -> bytes:
     """The answer to a modern host that is to come again with answers, on one line.
 

@@ -192,6 +192,10 @@ class Fleet:
         """Upstreams whose lists are not known yet."""
         return [member for member in self.members if not member.settled.is_set()]
 
+    def absent(self) -> list[Member]:
+        """Upstreams that are not there and whose lists were never fetched, so that what they own is not known."""
+        return [member for member in self.members if member.conversation is None and not member.lists]
+
     # Watcher
 
     def listed(self, member: Member) -> None:  # noqa: ARG002 - all are compared

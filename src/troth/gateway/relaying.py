@@ -13,6 +13,7 @@ from troth.bridge import BAD_PARAMS, NOT_A_MESSAGE, Bad, errors, members, peek
 from troth.bridge.exchange import Exchange
 from troth.bridge.exchange_model import Called, Round
 from troth.bridge.headers import mirrored
+from troth.bridge.names import shown_name, upstream_uri
 from troth.gateway.asked import printable
 from troth.gateway.calls import Call
 from troth.gateway.desk import CallDesk
@@ -183,10 +184,22 @@ def _at_most(answer: Answer, asked: Asked) -> Answer:
 
 
 def unknown(asked: Asked, how: Relayed, shown: str) -> Answer:
-    """The refusal of a name that nobody owns, in the revision's way."""
+    """The refusal of a name that nobody owns, in the revision's way; or word of the upstream that may own it."""
+    if (owner := _absent(asked, how, shown)) is not None:
+        return asked.error(errors.INTERNAL, f"upstream {owner.name} is not reachable: {owner.upstream.why}")
     if how.member == "uri":
         return asked.refuse(errors.resource_not_found(shown, asked.host.revision))
     return asked.error(BAD_PARAMS, f"{how.unknown}: {printable(shown)}")
+
+
+def _absent(asked: Asked, how: Relayed, shown: str) -> Member | None:
+    """The upstream that a name belongs to by its prefix and whose lists are not known."""
+    return next((member for member in asked.fleet.absent() if _claims(member.prefix, how, shown)), None)
+
+
+def _claims(prefix: str, how: Relayed, shown: str) -> bool:
+    """Whether a name or URI has the prefix of an upstream."""
+    return upstream_uri(prefix, shown) is not None if how.member == "uri" else shown.startswith(shown_name(prefix, ""))
 
 
 async def _relay(

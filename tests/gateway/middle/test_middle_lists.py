@@ -203,11 +203,12 @@ async def test_an_upstream_that_is_no_use_costs_its_own_names_only(how: str, rev
             await served.ready("one")
             assert len(await names(peer)) == 15
             assert (await peer.call("one_read_note")).result["content"]
-            unknown = await peer.call("bad_tool")
-            assert unknown.error["code"] == -32602
+            called = await peer.call("bad_tool")
             read = await peer.ask("resources/read", {"uri": "bad+note://x"})
-            assert read.error["code"] == -32603
-            assert read.error["message"].startswith("upstream bad is not reachable: ")
+            for told in (called, read):
+                assert told.error["code"] == -32603
+                assert told.error["message"].startswith("upstream bad is not reachable: ")
+            assert (await peer.call("good_tool")).error["code"] == -32602
             (shown,) = [one for one in status(served).upstreams if one.name == "bad"]
             assert shown.state in ("starting", "down")
             assert shown.why

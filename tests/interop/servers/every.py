@@ -458,8 +458,14 @@ class Every:
             return self._ask_by_result(peer, name, rounds)
         answers: Json = {}
         for questions in rounds:
-            for key, (method, params) in self._allowed(peer, questions).items():
-                answers[key] = await peer.ask(method, params)
+            allowed = self._allowed(peer, questions)
+            # All questions of a round are open at once.
+            try:
+                async with asyncio.TaskGroup() as group:
+                    asked = {key: group.create_task(peer.ask(*question)) for key, question in allowed.items()}
+            except* Exception as failed:
+                raise failed.exceptions[0] from None
+            answers |= {key: task.result() for key, task in asked.items()}
         return answers
 
     def _allowed(self, peer: Peer, questions: Questions) -> Questions:

@@ -218,6 +218,9 @@ class Talk:
 
     def answer(self, line: bytes) -> None:
         """See `Conversation`."""
+        answered = read(line)
+        if isinstance(answered, Frame) and answered.id is not None:
+            self._questions.pop(answered.id, None)
         self._send(line)
 
     async def ask(self, request: Outgoing) -> Frame:
@@ -424,11 +427,20 @@ class Talk:
         return next((one for one in self._waiting.values() if not one.listens), None)
 
     def _asker(self, key: Id | None) -> Waiting | None:
-        """The request that a question surely belongs to: by its stream, or the only one about which may be asked."""
+        """The request that a question belongs to: by its stream, or the only one about which may be asked.
+
+        All of those are of one principal. So one that waits for an answer already, maybe of a host that went away, is
+        passed over for the only one that does not; where all wait, the question belongs to what was just asked.
+        """
         if key is not None or self.link.transport == "http":
             return self._surely(key)
         asking = [one for one in self._waiting.values() if one.request.asks]
-        return asking[0] if len(asking) == 1 else self._surely(key) if not asking else None
+        if not asking:
+            return self._surely(key)
+        open_now = list(self._questions.values())
+        free = [one for one in asking if one.number not in open_now]
+        last = self._waiting.get(open_now[-1]) if open_now and not free else None
+        return free[0] if len(free) == 1 else last
 
     # How requests end.
 
