@@ -1,7 +1,8 @@
 """Shows the gateway at work: ``demo.py --old PYTHON``, where that Python has ``mcp-server-sqlite`` and the old SDK.
 
 It starts the gateway in front of two real servers, of which one speaks the newest revision and the other only the old
-ones; calls a tool of each as a host of either era; audits the gateway; and stops everything.
+ones, and of two small ones that ask the user; calls a tool of each as a host of either era, which answers what it is
+asked; audits the gateway; and stops everything.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 from mcp import Client
+from mcp.types import ElicitResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,9 +32,14 @@ START, STOP, PAUSE = 30.0, 10.0, 0.2
 """Seconds: for a start, for an end, and between two looks."""
 HOSTS = (("legacy", "legacy"), ("modern", "2026-07-28"))
 """Names of the hosts, and the mode of the SDK's client."""
+ASKER = ("-m", "troth.testing", "server", "--transport", "stdio", "--variant", "asker", "--revision")
+ASKERS = {"old": "2025-11-25", "new": "2026-07-28"}
+"""Servers that ask: one by a request in the middle of a call, one by a result that is not complete."""
 CALLS = (
     ("time_get_current_time", {"timezone": "Europe/Paris"}, r'"datetime": "([^"]+)"'),
     ("sqlite_read_query", {"query": "SELECT 6 * 7 AS answer"}, r"(\{.*\})"),
+    ("old_ask_form", {}, r'"name": "([^"]+)"'),
+    ("new_ask_form", {}, r'"name": "([^"]+)"'),
 )
 """Tool, arguments, and what of the text of its result is shown."""
 WANTED = {name for name, *_ in CALLS}
@@ -51,6 +58,7 @@ def servers(old: str, folder: Path) -> dict[str, Any]:
         "mcpServers": {
             "time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]},
             "sqlite": {"command": sqlite[0], "args": sqlite[1:]},
+            **{name: {"command": sys.executable, "args": [*ASKER, revision]} for name, revision in ASKERS.items()},
         }
     }
 
@@ -82,9 +90,14 @@ def gateway(config: Path) -> Iterator[str]:
                 process.kill()
 
 
+async def answer(_context: object, _question: object) -> ElicitResult:
+    """What the user says to every form."""
+    return ElicitResult(action="accept", content={"name": "Ada"})
+
+
 async def visit(url: str, mode: str) -> list[str]:
     """What a host of an era gets: its revision, how many tools it sees, and an answer of each server."""
-    async with Client(url, mode=mode) as host:
+    async with Client(url, mode=mode, elicitation_callback=answer) as host:
         # The gateway is ready before its servers are: the first start of a program takes its time.
         for _ in range(int(START / PAUSE)):
             tools = (await host.list_tools(cache_mode="refresh")).tools
@@ -116,7 +129,8 @@ def main() -> int:
         config = folder / "mcp.json"
         config.write_text(json.dumps(servers(chosen.old, folder), indent=2), "utf-8")
         print("Two servers from PyPI behind one endpoint: mcp-server-time speaks every revision, and")
-        print("mcp-server-sqlite only those before 2026-07-28.\n")
+        print("mcp-server-sqlite only those before 2026-07-28. Two small ones ask the user, each in the way of its")
+        print("own revision; both hosts answer.\n")
         print("$ troth serve mcp.json", flush=True)
         with gateway(config) as url:
             print(f"ready {url}\n")

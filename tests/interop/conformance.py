@@ -345,11 +345,6 @@ EXCEPT: dict[str, Missing] = {
     "input-required-result-ignore-extra-params": Missing(
         "answers to what was not asked yet mean nothing to a legacy server"
     ),
-    "server-stateless": Missing(
-        "the first host that can be asked something else starts a process of its own, which takes longer than the "
-        "600 ms of the suite",
-        ("sep-2575-http-server-no-independent-requests-on-stream",),
-    ),
 }
 FEWER: dict[str, tuple[int, str]] = {
     "server-sse-multiple-streams": (
