@@ -432,8 +432,9 @@ class Talk:
         All of those are of one principal. So one that waits for an answer already, maybe of a host that went away, is
         passed over for the only one that does not; where all wait, the question belongs to what was just asked.
         """
-        if key is not None or self.link.transport == "http":
+        if key is not None:
             return self._surely(key)
+        # Over HTTP many servers ask on the stream of the session, though they mean a call.
         asking = [one for one in self._waiting.values() if one.request.asks]
         if not asking:
             return self._surely(key)
