@@ -168,14 +168,14 @@ def wait_for_port(process: subprocess.Popen[bytes], port: int, log: Path) -> Non
 def upstream(kind: Kind, folder: Path) -> Iterator[tuple[str, dict[str, object]]]:
     """An upstream: its URL (empty over stdio) and its entry in a configuration."""
     if kind.over == "stdio":
-        yield "", {"command": kind.command[0], "args": list(kind.command[1:]), **kind.troth}
+        yield "", {"command": kind.command[0], "args": list(kind.command[1:])}
         return
     port, log = free_port(), folder / "upstream.log"
     with running((*kind.command, "--http", str(port)), log) as process:
         wait_for_port(process, port, log)
         # By name, since that is what the suite's check against DNS rebinding expects.
         url = f"http://localhost:{port}/mcp"
-        yield url, {"url": url, **kind.troth}
+        yield url, {"url": url}
 
 
 def serve(config: Path, port: int) -> list[str]:
@@ -266,7 +266,7 @@ def run_kind(name: str, through: bool, base: Path) -> list[Cell]:
             began = time.monotonic()
             if through:
                 # A gateway of its own for each set: what one leaves behind must not change the other.
-                with gateway(entry, folder) as front:
+                with gateway({**entry, **kind.troth}, folder) as front:
                     scores = suite(front, revision, folder)
             else:
                 scores = suite(url, revision, folder)
