@@ -109,6 +109,7 @@ class Talk:
             "notifications/progress": self._progress,
             "notifications/message": self._log,
             "notifications/cancelled": self._cancelled,
+            "notifications/elicitation/complete": self._visited,
         }
         self.speak(envelope)
 
@@ -446,6 +447,12 @@ class Talk:
                 self._lose(number, Lost(Cause.BROKEN, "the upstream ended the subscription"))
         elif (asker := self._waiting.get(self._questions.pop(number, ""))) is not None:
             asker.sink.notified(frame)
+
+    def _visited(self, frame: Frame, _key: Id | None) -> None:
+        """A visit is complete: each call that may have asked for it hears so, and knows whether it is its own."""
+        for waiting in [one for one in self._waiting.values() if one.request.asks]:
+            waiting.sink.notified(frame)
+        self._owner.heard(self, frame)
 
     def _request(self, frame: Frame, key: Id | None) -> None:
         if self.era is Era.MODERN or frame.id is None:
