@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from troth.gateway.gateway import Gateway
     from troth.gateway.member import Member
 
-SHARED = "hosts share this credential: each sees the tasks and questions of the others; make one token per host"
+SHARED = "hosts share this credential and so the sessions of servers; make one token per host to keep them apart"
 RECONNECT = "{} appeared after this session began: reconnect to see it"
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
