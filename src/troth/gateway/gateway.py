@@ -13,7 +13,7 @@ import anyio
 
 from troth.bridge.asks import BROKER, FORM, NOTHING, ROOTS, SAMPLING, narrowed
 from troth.gateway.fleet import Fleet
-from troth.gateway.lines import Line
+from troth.gateway.lines import Line, Spare
 from troth.gateway.member import Member
 from troth.gateway.parking import Parking
 from troth.gateway.reload import SHOWN
@@ -184,6 +184,9 @@ class Gateway:
         if seen is not None and seen.declared is not None:
             member.remembered = _paths(seen.declared)
         member.remembers = self._remember
+        member.opens = lambda: open_upstream(
+            member.settings, Spare(), self.crew, self.limits, self._eras, asks=member.asks
+        )
         group = (owner._replace(asks=NOTHING), name)
         lines = self._lines[group] = [line for line in self._lines.get(group, ()) if line.members]
         shared = next((line for line in lines if line.open_to and _same(line, settings)), None)

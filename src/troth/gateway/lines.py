@@ -82,3 +82,20 @@ class Line:
     def asked(self, upstream: Upstream, frame: Frame) -> bool:
         """See `Observer`. Only legacy upstreams ask, and those have one member."""
         return len(self.members) == 1 and self.members[0].asked(upstream, frame)
+
+
+class Spare:
+    """The observer of a further process: its lists are those of the first, and nobody is asked outside of calls."""
+
+    def up(self, upstream: Upstream) -> None:
+        """See `Observer`."""
+
+    def down(self, upstream: Upstream) -> None:
+        """See `Observer`."""
+
+    def heard(self, upstream: Upstream, frame: Frame) -> None:
+        """See `Observer`."""
+
+    def asked(self, upstream: Upstream, frame: Frame) -> bool:  # noqa: ARG002 - nobody
+        """See `Observer`."""
+        return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 import anyio
@@ -19,7 +20,7 @@ from troth.bridge.asks import HOST, NOTHING, client_capabilities
 from troth.bridge.exchange import LEVELS
 from troth.bridge.promise import paths
 from troth.gateway.model import Status, UnavailableError
-from troth.gateway.settings import Share
+from troth.gateway.settings import Share, Transport
 from troth.register import Era, Side, register
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ class Member:
 
     Attributes:
         line: The connection that it uses.
+        more: Further processes, for calls about which questions may come.
+        opens: Opens one.
         lists: Kind -> its items; a kind that was never fetched is missing.
         hints: Kind -> how long the list may be kept (milliseconds), and by whom (modern).
         notes: Kind -> what is wrong with its list, in words.
@@ -159,6 +162,8 @@ class Member:
         self.completes: bool | None = None
         self.dropped = 0
         self.needs: dict[str, tuple[str, ...]] = {}
+        self.more: list[Upstream] = []
+        self.opens: Callable[[], Upstream] = lambda: self.upstream
         self.remembers: Callable[[Member], None] = lambda _: None
         self._crew = crew
         self._limits = limits
@@ -202,12 +207,34 @@ class Member:
         """Whether hosts see its names: not while it is down for longer than a restart takes."""
         return not self._gone
 
+    async def lease(self) -> Conversation | None:
+        """The conversation for one call about which questions may come.
+
+        A pipe does not say to which call a question belongs, so one such call at a time has it. Further ones open
+        processes up to ``max_sessions``; beyond that they take turns.
+        """
+        base = self.conversation
+        pipe = self.settings.transport is Transport.STDIO and base is not None and base.era is Era.LEGACY
+        if not self.asks or not pipe:
+            return base
+        for upstream in (self.upstream, *self.more):
+            conversation = upstream.conversation
+            if conversation is not None and not conversation.busy:
+                return conversation
+        if len(self.more) + 1 < self.settings.max_sessions:
+            self.more.append(self.opens())
+            with suppress(UnavailableError):
+                return await self.more[-1].ready(self.settings.start_timeout)
+        return base
+
     async def stop(self) -> None:
         """Ends the upstream."""
         for timer in (self._poll, self._grace, self._soon):
             self._cancel(timer)
         self.watchers.clear()
         await self.line.leave(self)
+        for upstream in self.more:
+            await upstream.stop()
 
     # Observer
 

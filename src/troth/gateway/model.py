@@ -223,6 +223,11 @@ class Conversation(Protocol):
     info: Mapping[str, object]
     """``serverInfo`` as it came; empty if none."""
 
+    @property
+    def busy(self) -> bool:
+        """Whether a call runs about which questions may come, on a connection that does not tell calls apart."""
+        ...
+
     def start(self, request: Outgoing, sink: Sink) -> Id:
         """Sends a request; returns our id of it. Never waits and never raises: see `Sink.lost`."""
         ...

@@ -207,7 +207,9 @@ async def _relay(
     asked: Asked, entry: Entry, params: Mapping[str, object], name: str = "", resume: Round | None = None
 ) -> Answer:
     owner = asked.fleet.member(entry.source)
-    conversation = None if owner is None else owner.conversation or await _reopened(owner)
+    conversation = None
+    if owner is not None:
+        conversation = (await owner.lease() if owner.asks else owner.conversation) or await _reopened(owner)
     if owner is None or conversation is None:
         why = owner.upstream.why if owner is not None else "it was removed"
         return asked.error(errors.INTERNAL, f"upstream {entry.source} is not reachable: {why}")

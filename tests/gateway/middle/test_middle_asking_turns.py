@@ -69,7 +69,10 @@ def left(served: Served) -> int:
 
 @pytest.mark.behaviour("GEN-B8")
 async def test_rule_2_calls_that_may_be_asked_take_turns_on_a_pipe() -> None:
-    async with serving(server("one", *ASKER), limits=QUICK) as served, served.legacy(declares=FORM) as peer:
+    async with (
+        serving(server("one", *ASKER, max_sessions=1), limits=QUICK) as served,
+        served.legacy(declares=FORM) as peer,
+    ):
         names = [f"n{number}-" for number in range(12)]
         answers = await together(legacy_form(peer, name) for name in names)
         for name, answer in zip(names, answers, strict=True):
@@ -78,7 +81,10 @@ async def test_rule_2_calls_that_may_be_asked_take_turns_on_a_pipe() -> None:
 
 async def test_rule_2_a_call_waits_for_its_turn_no_longer_than_the_limit() -> None:
     limits = replace(QUICK, turn=0.1)
-    async with serving(server("one", *ASKER), limits=limits) as served, served.modern(declares=FORM) as peer:
+    async with (
+        serving(server("one", *ASKER, max_sessions=1), limits=limits) as served,
+        served.modern(declares=FORM) as peer,
+    ):
         first = await parked(peer)
         late = await peer.call("ask_form")
         assert "limit: turn)" in late.error["message"]
@@ -90,7 +96,10 @@ async def test_rule_2_a_call_waits_for_its_turn_no_longer_than_the_limit() -> No
 
 async def test_rule_2_no_more_calls_wait_for_a_pipe_than_the_limit() -> None:
     limits = replace(QUICK, turns=1)
-    async with serving(server("one", *ASKER), limits=limits) as served, served.modern(declares=FORM) as peer:
+    async with (
+        serving(server("one", *ASKER, max_sessions=1), limits=limits) as served,
+        served.modern(declares=FORM) as peer,
+    ):
         first = await parked(peer)
         waits = asyncio.get_running_loop().create_task(modern_form(peer, "Bob"))
         talk: Any = next(m.conversation for f in served.gateway.every_fleet() for m in f.members if m.asks)
@@ -102,7 +111,7 @@ async def test_rule_2_no_more_calls_wait_for_a_pipe_than_the_limit() -> None:
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_the_time_of_a_call_does_not_run_while_its_host_thinks(era: str) -> None:
-    one = server("one", *ASKER, call_timeout=0.3)
+    one = server("one", *ASKER, max_sessions=1, call_timeout=0.3)
     async with serving(one, limits=QUICK) as served:
         if era == "legacy":
             async with served.legacy(declares=FORM) as old:

@@ -81,3 +81,12 @@ async def test_a_host_that_declares_nothing_is_asked_nothing(upstream: tuple[str
             told = await peer.call("ask_form")
             assert told.before == []
             assert "error" in told.answer or told.result.get("isError"), told.answer
+
+
+async def test_rule_2_a_host_that_went_away_keeps_nobody_from_asking_on_a_pipe() -> None:
+    limit = 3
+    async with serving(server("one", *OLD, max_sessions=limit)) as served, served.modern(declares=EVERYTHING) as peer:
+        for _ in range(limit):
+            assert (await peer.call("ask_form")).result["resultType"] == "input_required"
+        fleet = next(fleet for fleet in served.gateway.every_fleet() if fleet.members[0].asks)
+        assert len(fleet.members[0].more) == limit - 1

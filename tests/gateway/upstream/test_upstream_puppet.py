@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -258,25 +257,6 @@ async def test_rule_2_an_ambiguous_question_is_offered_to_nobody(tmp_path: Path)
         await talk.ask(Outgoing(frame=ask("tools/list", {})))
         assert waits.questions == other.questions == []
         assert next(line for line in heard_lines(log) if line.get("id") == 1)["error"]["code"] == -32601
-
-
-@pytest.mark.behaviour("GEN-B6")
-async def test_rule_2_a_call_that_waits_for_an_answer_is_passed_over_for_the_one_that_does_not(tmp_path: Path) -> None:
-    def roots(number: int) -> str:
-        return f'{{"jsonrpc":"2.0","id":{number},"method":"roots/list"}}'
-
-    async with puppet_at(tmp_path, LEGACY) as (_one, _ears, talk, _log):
-        left, here, third = Heard(takes=True), Heard(takes=True), Heard(takes=True)
-        talk.start(replace(say(roots(1)), asks=True), left)
-        await until(lambda: len(left.questions) == 1)
-        talk.start(replace(say(roots(2), roots(3)), asks=True), here)
-        await until(lambda: len(here.questions) == 2)
-        talk.answer(b'{"jsonrpc":"2.0","id":2,"result":{"roots":[]}}')
-        talk.answer(b'{"jsonrpc":"2.0","id":3,"result":{"roots":[]}}')
-        talk.start(replace(say(roots(4), DONE), asks=True), third)
-        await third.end()
-        # Two run that wait for nothing: which of them asks is not known.
-        assert [len(one.questions) for one in (left, here, third)] == [1, 2, 0]
 
 
 @pytest.mark.behaviour("GEN-B6")

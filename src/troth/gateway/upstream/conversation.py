@@ -221,6 +221,11 @@ class Talk:
 
     # Turns: on a pipe a question names no call, so one call that may be asked has the pipe.
 
+    @property
+    def busy(self) -> bool:
+        """Whether a call has the pipe about which questions may come."""
+        return bool(self._turns) or any(one.request.asks for one in self._waiting.values())
+
     def _taken_turn(self, waiting: Waiting) -> bool:
         """Whether a call must wait for another one that may be asked."""
         if not waiting.request.asks or self.era is Era.MODERN or self.link.transport == "http":
@@ -483,21 +488,12 @@ class Talk:
         return next((one for one in self._waiting.values() if not one.listens), None)
 
     def _asker(self, key: Id | None) -> Waiting | None:
-        """The request that a question belongs to: by its stream, or the only one about which may be asked.
-
-        All of those are of one principal. So one that waits for an answer already, maybe of a host that went away, is
-        passed over for the only one that does not; where all wait, the question belongs to what was just asked.
-        """
+        """The request that a question surely belongs to: by its stream, or the only one about which may be asked."""
         if key is not None:
             return self._surely(key)
         # Over HTTP many servers ask on the stream of the session, though they mean a call.
         asking = [one for one in self._waiting.values() if one.request.asks]
-        if not asking:
-            return self._surely(key)
-        open_now = list(self._questions.values())
-        free = [one for one in asking if one.number not in open_now]
-        last = self._waiting.get(open_now[-1]) if open_now and not free else None
-        return free[0] if len(free) == 1 else last
+        return asking[0] if len(asking) == 1 else self._surely(key) if not asking else None
 
     # How requests end.
 
