@@ -212,9 +212,9 @@ async def test_rule_7_a_retry_that_goes_away_cancels_its_call() -> None:
         retry = again(first, {key: form("Ada") for key in first["inputRequests"]})
         task = asyncio.get_running_loop().create_task(peer.ask("tools/call", retry))
         await until(lambda: served.gateway.parking.counts().answering == 1)
-        one.script.feed = feed  # type: ignore[method-assign]
         task.cancel()
         await one.hears("notifications/cancelled")
+        one.script.feed = feed  # type: ignore[method-assign]
         await until(lambda: left(served) == 0)
         assert call._exchange.done
 
