@@ -8,13 +8,13 @@ import anyio
 import anyio.lowlevel
 import mcp_types as types
 import pytest
+from install_hosts import client, low_level
 from installed_servers import on_low_level, on_sdk
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 
 import troth
-from conftest import client, low_level
 from troth import ELICITATION_FORM, build
 
 pytestmark = [

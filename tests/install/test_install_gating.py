@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import mcp_types as types
 import pytest
+from install_hosts import client
 from installed_servers import on_fastmcp, on_sdk
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.exceptions import MCPError
 
 import troth
-from conftest import client
 from troth import ELICITATION_FORM, ROOTS, SAMPLING, any_of, requires
 from troth.gating import META_KEY
 from troth.plugins.mcp_session import NotMet

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import anyio
 import anyio.lowlevel
 import pytest
+from install_hosts import client
 from installed_servers import on_sdk
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.exceptions import MCPError
 
 import troth
-from conftest import client
 from troth.plugins import telemetry
 from troth.plugins.announcing import Announcer, Audience, Change
 from troth.plugins.asking import needed

@@ -12,10 +12,9 @@ from pathlib import Path
 import anyio
 import pytest
 from fastmcp import Client as FastMCPClient
+from install_hosts import client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
-
-from conftest import client
 
 HERE = Path(__file__).parent
 SCRIPT = HERE / "install_process.py"
