@@ -203,7 +203,7 @@ OWN = (
     Key(
         name="relay_extensions",
         kind=Kind.PATTERNS,
-        meaning="Keys of extensions that pass in both directions.",
+        meaning="Keys of extensions of the server that hosts are shown.",
         default="[]",
         form=EXTENSION,
         form_words="a key with a prefix, as in com.example/name",
@@ -211,7 +211,7 @@ OWN = (
     Key(
         name="relay_experimental",
         kind=Kind.PATTERNS,
-        meaning="Experimental keys that pass in both directions.",
+        meaning="Experimental keys of the server that hosts are shown.",
         default="[]",
     ),
 )
