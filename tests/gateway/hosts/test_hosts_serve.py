@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 
 import aiohttp
 import pytest
-from scripted_front import META, ScriptedFront, call, notification, progress_then, request, serving, until, waits
+from scripted_front import (
+    META,
+    MODERN,
+    ScriptedFront,
+    call,
+    notification,
+    progress_then,
+    request,
+    serving,
+    until,
+    waits,
+)
 
 from troth.gateway.crew import Crew
 from troth.gateway.hosts import Access, application, serve_http
@@ -89,6 +101,53 @@ async def test_a_host_that_takes_nothing_is_dropped(monkeypatch: pytest.MonkeyPa
         writer.close()
 
 
+async def test_an_idle_connection_is_closed_and_a_busy_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("troth.gateway.hosts.serve.SWEEP", 0.02)
+    gate = asyncio.Event()
+    async with serving(ScriptedFront({"tools/call": waits(gate)}), limits=Limits(keep_alive=0.05)) as served:
+        idle_reader, idle = await asyncio.open_connection("127.0.0.1", served.server.port)
+        idle.write(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        busy_reader, busy = await asyncio.open_connection("127.0.0.1", served.server.port)
+        busy.write(_post(call(1, META)))
+        async with asyncio.timeout(5):
+            assert (await idle_reader.read()).endswith(b'{"status":"ok"}')
+            gate.set()
+            assert (await busy_reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 OK\r\n")
+        idle.close()
+        busy.close()
+
+
+async def test_requests_sent_ahead_are_answered_in_their_order() -> None:
+    gate = asyncio.Event()
+    async with serving(ScriptedFront({"tools/call": waits(gate)})) as served:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
+        writer.write(_post(call(1, META)) + _post(call(2, META)) + _post(call(3, META)))
+        await until(lambda: served.app.counts.running["anonymous"] == 1)
+        gate.set()
+        async with asyncio.timeout(5):
+            for number in (1, 2, 3):
+                head = (await reader.readuntil(b"\r\n\r\n")).lower()
+                length = int(head.partition(b"content-length: ")[2].partition(b"\r")[0])
+                assert b'"id": %d,' % number in await reader.readexactly(length)
+        writer.close()
+
+
+async def test_an_answer_in_one_piece_has_the_headers_of_any_other_and_closes_where_it_was_asked_to() -> None:
+    async with serving(ScriptedFront()) as served:
+        answers: list[tuple[bytes, bytes]] = []
+        for extra in (b"connection: close\r\n", b"connection: close\r\norigin: http://localhost\r\n"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
+            writer.write(_post(call(1, META), extra))
+            async with asyncio.timeout(5):
+                head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+            answers.append((head, body))
+            writer.close()
+        (quick, quick_body), (slow, slow_body) = answers
+        ours = {line for line in slow.split(b"\r\n") if not line.startswith((b"access-control", b"vary"))}
+        assert set(quick.split(b"\r\n")) == ours
+        assert quick_body == slow_body
+
+
 async def test_responses_carry_a_date_and_nothing_about_the_server() -> None:
     async with serving() as served, served.client.get(f"{served.base}/health") as response:
         assert "server" not in response.headers
@@ -111,3 +170,13 @@ async def test_a_free_port_is_found() -> None:
 async def _read(awaited) -> tuple[int, bytes]:
     async with awaited as response:
         return response.status, await response.read()
+
+
+def _post(message: dict[str, object], extra: bytes = b"") -> bytes:
+    """One modern request as bytes."""
+    body = json.dumps(message).encode()
+    head = (
+        b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nmcp-protocol-version: %s\r\n"
+        b"mcp-method: tools/call\r\nmcp-name: echo\r\ncontent-length: %d\r\n%s\r\n"
+    )
+    return head % (MODERN.encode(), len(body), extra) + body
