@@ -66,8 +66,12 @@ class Kind:
 
     @property
     def troth(self) -> dict[str, object]:
-        """What the operator says of it: a legacy server cannot tell what its tools need."""
-        return {} if MODERN in self.sets else {"troth": {"requires": {"test_missing_capability": "sampling"}}}
+        """What the operator says of it: a legacy server cannot tell what its tools need.
+
+        The suite leaves calls that ask, and each has a process of a server on a pipe until its time is over.
+        """
+        asked = {"requires": {"test_missing_capability": "sampling"}, "max_sessions": 32}
+        return {} if MODERN in self.sets else {"troth": asked}
 
 
 DUAL = (sys.executable, str(SERVERS / "every_dual.py"), "dual")
