@@ -167,8 +167,8 @@ OWN = (
     Key(
         name="max_sessions",
         kind=Kind.COUNT,
-        meaning="Most sessions (processes) of it at once. A server of a legacy revision on a pipe needs one for each call "
-        "that it may ask about; further ones wait.",
+        meaning="Most sessions (processes) of it at once. A server of a legacy revision on a pipe needs one for each "
+        "call that it may ask about; further ones wait.",
         default="4",
         least=1,
         most=1024,
