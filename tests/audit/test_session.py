@@ -10,8 +10,9 @@ from links import LEGACY, MODERN, FakeLink, echo, session, silent
 
 from troth.audit.model import Direction
 from troth.audit.wire.connect import answer_all, answer_none, open_session
-from troth.audit.wire.dialect import CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION, declarable, encode_header
+from troth.audit.wire.dialect import CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION, declarable
 from troth.audit.wire.types import Failure, Incoming, Limits
+from troth.bridge.headers import encoded
 from troth.capabilities import read_client
 from troth.register import register
 
@@ -119,7 +120,7 @@ async def test_arguments_that_the_schema_mirrors_travel_in_headers_too() -> None
 def test_a_header_value_that_would_be_damaged_is_wrapped(value: str) -> None:
     import base64
 
-    wrapped = encode_header(value)
+    wrapped = encoded(value)
     if value == "":
         assert wrapped == ""
         return

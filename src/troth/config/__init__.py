@@ -2,7 +2,7 @@
 
 from troth.config.faults import Fault, shown
 from troth.config.jsonc import LARGEST, Document, Span, read_json, read_text
-from troth.config.servers import TYPES, Entry, ServerFile, find_servers, mapping, read_entry, read_servers
+from troth.config.servers import TYPES, Entry, ServerFile, find_servers, mapping, read_entry, read_list, read_servers
 from troth.config.variables import Unset, expand
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "mapping",
     "read_entry",
     "read_json",
+    "read_list",
     "read_servers",
     "read_text",
     "shown",

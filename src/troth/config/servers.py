@@ -97,16 +97,27 @@ def read_servers(path: str, environ: Mapping[str, str]) -> ServerFile | Fault:
     text = read_text(path)
     if isinstance(text, Fault):
         return text
+    listed = read_list(path, text)
+    if isinstance(listed, Fault):
+        return listed
+    document, key, servers = listed
+    parts = tuple(key.split("."))
+    entries = (read_entry(path, (*parts, name), value, environ, document.line) for name, value in servers.items())
+    return ServerFile(key=key, entries=tuple(entries), document=document)
+
+
+def read_list(path: str, text: str) -> tuple[Document, str, Mapping[str, Any]] | Fault:
+    """The document of a list of servers, the dotted place of the list in it, and the servers by name.
+
+    Args:
+        path: The file, for messages.
+        text: Its text.
+    """
     document = read_json(path, text)
     if isinstance(document, Fault):
         return document
     found = find_servers(path, document)
-    if isinstance(found, Fault):
-        return found
-    key, servers = found
-    parts = tuple(key.split("."))
-    entries = (read_entry(path, (*parts, name), value, environ, document.line) for name, value in servers.items())
-    return ServerFile(key=key, entries=tuple(entries), document=document)
+    return found if isinstance(found, Fault) else (document, *found)
 
 
 def find_servers(path: str, document: Document) -> tuple[str, Mapping[str, Any]] | Fault:

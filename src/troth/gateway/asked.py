@@ -14,6 +14,7 @@ from troth.bridge.promise import Connection
 from troth.gateway.model import Answer
 from troth.register import Era
 from troth.results import server_info
+from troth.wire.words import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -162,5 +163,4 @@ def us(revision: str) -> dict[str, Any]:
 
 def printable(text: str) -> str:
     """A stranger's text, fit to print: short, without controls."""
-    short = text[:SHOWN]
-    return short if short.isprintable() else short.encode("unicode_escape").decode("ascii")
+    return excerpt(text, SHOWN)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,9 +15,8 @@ from troth.gateway.fleet import Fleet
 from troth.gateway.lines import Line, Spare
 from troth.gateway.member import Member
 from troth.gateway.parking import Parking
-from troth.gateway.reload import SHOWN
 from troth.gateway.seal import Keys, Seal
-from troth.gateway.settings import Share, UpstreamSettings
+from troth.gateway.settings import Share, UpstreamSettings, spoken
 from troth.gateway.upstream import open_upstream
 
 if TYPE_CHECKING:
@@ -170,7 +168,7 @@ class Gateway:
             owner = owner._replace(session=0)
         key = (owner._replace(asks=asks), settings.name)
         member = self._members.get(key)
-        if member is not None and _spoken(member.settings) == _spoken(settings):
+        if member is not None and spoken(member.settings) == spoken(settings):
             member.settings, member.prefix = settings, self._prefixes[settings.name]
             return member
         if member is not None:
@@ -295,10 +293,4 @@ def _families(paths: frozenset[str]) -> dict[str, frozenset[str]]:
 
 def _same(line: Line, settings: UpstreamSettings) -> bool:
     """Whether a line leads to where these settings lead."""
-    return _spoken(line.members[0].settings) == _spoken(settings)
-
-
-def _spoken(settings: UpstreamSettings) -> UpstreamSettings:
-    """What of the settings concerns the conversation, not what hosts see of it."""
-    plain = UpstreamSettings(name="", transport=settings.transport)
-    return replace(settings, **{name: getattr(plain, name) for name in SHOWN})
+    return spoken(line.members[0].settings) == spoken(settings)

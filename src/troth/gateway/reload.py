@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -147,58 +146,3 @@ def _content(path: Path) -> bytes | None:
             return file.read(LARGEST + 1)
     except (OSError, ValueError):
         return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """What is different between two configurations.
-
-    Attributes:
-        added: Names of upstreams that are new.
-        removed: Names of upstreams that are gone.
-        changed: Names of upstreams that must be started or addressed in another way, or shown differently.
-        restart: Those of `changed` whose process or connection must be made anew.
-        reordered: Whether the upstreams that stay stand in another order.
-        other: Names of fields of `GatewaySettings` that differ (``tokens``, ``policies``, ...).
-    """
-
-    added: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    restart: tuple[str, ...] = ()
-    reordered: bool = False
-    other: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        """Whether anything is different."""
-        return bool(self.added or self.removed or self.changed or self.reordered or self.other)
-
-
-SHOWN = frozenset({"allow", "deny", "rename", "describe", "requires", "prefix", "where"})
-"""Fields of an upstream that change what hosts see, and nothing of the conversation with it."""
-
-
-def difference(old: GatewaySettings, new: GatewaySettings) -> Difference:
-    """What changes from one configuration to the next. Where an upstream stands in its file is no difference."""
-    before = {item.name: replace(item, where="") for item in old.upstreams}
-    after = {item.name: replace(item, where="") for item in new.upstreams}
-    both = [name for name in after if name in before]
-    changed = tuple(name for name in both if before[name] != after[name])
-    spoken = [field.name for field in fields(next(iter(after.values())))] if after else []
-    restart = tuple(
-        name
-        for name in changed
-        if any(getattr(before[name], part) != getattr(after[name], part) for part in spoken if part not in SHOWN)
-    )
-    return Difference(
-        added=tuple(name for name in after if name not in before),
-        removed=tuple(name for name in before if name not in after),
-        changed=changed,
-        restart=restart,
-        reordered=[name for name in before if name in after] != both,
-        other=tuple(
-            field.name
-            for field in fields(new)
-            if field.name not in {"upstreams", "path", "notes"} and getattr(old, field.name) != getattr(new, field.name)
-        ),
-    )

@@ -153,25 +153,21 @@ def _session(session: HostSession) -> HostStatus:
         for row in register().at(Side.SERVER, host.revision)
         if now.has(row.path) and not session.built.has(row.path)
     ]
-    return HostStatus(
-        name=host.name,
-        principal=host.principal.name,
-        profile=host.profile.id if host.profile is not None else "",
-        transport=host.transport,
-        era=host.era,
-        revision=host.revision,
-        declared=_affirmed(host.capabilities),
-        promised=_promises(session.built),
+    return replace(
+        _host(session, session.fleet),
         push=session.push,
-        calls=session.calls,
         running=len(session.running),
-        idle=time.monotonic() - session.last,
         notes=(*(RECONNECT.format(path) for path in later), *hidden(session.fleet, host)),
     )
 
 
 def _seen(seen: Seen, fleet: Fleet) -> HostStatus:
-    host = seen.host
+    return replace(_host(seen, fleet), streams=seen.streams)
+
+
+def _host(known: HostSession | Seen, fleet: Fleet) -> HostStatus:
+    """What is told of a host of either era."""
+    host = known.host
     return HostStatus(
         name=host.name,
         principal=host.principal.name,
@@ -180,10 +176,9 @@ def _seen(seen: Seen, fleet: Fleet) -> HostStatus:
         era=host.era,
         revision=host.revision,
         declared=_affirmed(host.capabilities),
-        promised=_promises(seen.built),
-        streams=seen.streams,
-        calls=seen.calls,
-        idle=time.monotonic() - seen.last,
+        promised=_promises(known.built),
+        calls=known.calls,
+        idle=time.monotonic() - known.last,
         notes=tuple(hidden(fleet, host)),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -108,6 +108,16 @@ class UpstreamSettings:
     roots: tuple[str, ...] | None = None
     ask_timeout: float = 50.0
     where: str = ""
+
+
+SHOWN = frozenset({"allow", "deny", "rename", "describe", "requires", "prefix", "where"})
+"""Fields of an upstream that change what hosts see, and nothing of the conversation with it."""
+
+
+def spoken(settings: UpstreamSettings) -> UpstreamSettings:
+    """What of the settings concerns the conversation, not what hosts see of it."""
+    plain = UpstreamSettings(name="", transport=settings.transport)
+    return replace(settings, **{name: getattr(plain, name) for name in SHOWN})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

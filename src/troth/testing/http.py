@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from aiohttp import web
 
+from troth.bridge.headers import NAMED
 from troth.register import Era
 from troth.testing.model import CLIENT, CLIENT_INFO, VERSION, Context, Exit, Junk, Out
 
@@ -33,16 +34,6 @@ ACCEPTED = ("application/json", "text/event-stream")
 
 STATUSES: Mapping[int, int] = {-32601: 404, -32600: 400, -32020: 400, -32021: 400, -32022: 400}
 """HTTP status of a modern answer by its JSON-RPC code; 200 for every other one, and see `_status`."""
-
-NAMED: Mapping[str, str] = {
-    "tools/call": "name",
-    "prompts/get": "name",
-    "resources/read": "uri",
-    "tasks/get": "taskId",
-    "tasks/update": "taskId",
-    "tasks/cancel": "taskId",
-}
-"""Modern methods whose ``Mcp-Name`` repeats this parameter."""
 
 
 class Shell:

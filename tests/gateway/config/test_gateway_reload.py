@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
 from troth.gateway.config import Faults, load
-from troth.gateway.reload import Difference, Watch, difference, watch
-from troth.gateway.settings import GatewaySettings, Policy, Transport, UpstreamSettings
+from troth.gateway.reload import Watch, watch
+from troth.gateway.settings import GatewaySettings, Transport, UpstreamSettings, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -147,27 +146,7 @@ def upstream(name: str, **changes: Any) -> UpstreamSettings:
     return UpstreamSettings(**{"name": name, "transport": Transport.STDIO, "command": ("x",), **changes})
 
 
-def test_equal_configurations_have_no_difference() -> None:
-    one = GatewaySettings(upstreams=(upstream("a", where="x:1"),), path="x", notes=("n",))
-    two = GatewaySettings(upstreams=(upstream("a", where="x:9"),), path="y")
-    assert difference(one, two) == Difference()
-    assert not difference(one, two)
-    assert not difference(GatewaySettings(), GatewaySettings())
-
-
-def test_a_difference_names_what_must_be_done() -> None:
-    old = GatewaySettings(upstreams=(upstream("a"), upstream("b"), upstream("c"), upstream("d")))
-    new = GatewaySettings(
-        upstreams=(upstream("d"), upstream("b", deny=("x",)), upstream("c", env={"A": "1"}), upstream("e")),
-        policies={"tools": Policy.NEVER},
-        page_size=5,
-    )
-    assert difference(old, new) == Difference(
-        added=("e",),
-        removed=("a",),
-        changed=("b", "c"),
-        restart=("c",),
-        reordered=True,
-        other=("policies", "page_size"),
-    )
-    assert difference(old, replace(old, upstreams=old.upstreams[::-1])) == Difference(reordered=True)
+def test_what_hosts_are_shown_changes_nothing_of_the_conversation() -> None:
+    plain = upstream("a")
+    assert spoken(upstream("a", deny=("x",), prefix="b", where="x:9")) == spoken(plain)
+    assert spoken(upstream("a", env={"A": "1"})) != spoken(plain)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from troth.gateway.config import Faults, load
-from troth.gateway.reload import difference
+from troth.gateway.settings import spoken
 from troth.gating import ELICITATION_FORM, ROOTS, SAMPLING, Need, any_of
 
 if TYPE_CHECKING:
@@ -70,5 +70,5 @@ def test_a_change_of_requirements_restarts_no_server(tmp_path: Path) -> None:
     after = loaded(tmp_path, TOML.replace('"roots"', '"sampling"'))
     assert not isinstance(before, Faults)
     assert not isinstance(after, Faults)
-    found = difference(before, after)
-    assert (found.changed, found.restart) == (("a",), ())
+    assert before.upstreams != after.upstreams
+    assert [*map(spoken, before.upstreams)] == [*map(spoken, after.upstreams)]

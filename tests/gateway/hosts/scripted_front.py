@@ -14,7 +14,7 @@ import aiohttp
 from troth.bridge import Bad, Frame, peek, peek_meta
 from troth.capabilities import read_client
 from troth.gateway.crew import Crew
-from troth.gateway.hosts import Access, HttpHosts, HttpServer, application, serve_http
+from troth.gateway.hosts import Access, HttpHosts, HttpServer, serve_http
 from troth.gateway.limits import Limits
 from troth.gateway.model import Answer, Host, Principal, Sort, Stream
 from troth.register import Era, register
@@ -247,7 +247,7 @@ async def serving(
     crew = Crew()
     front = front or ScriptedFront()
     limits = limits or Limits()
-    app = application(front, access or Access(no_auth=True), limits, crew, status, broker=broker)
+    app = HttpHosts(front, access or Access(no_auth=True), limits, crew, status, broker=broker)
     server = await serve_http(app, "127.0.0.1", 0, limits, crew)
     timeout = aiohttp.ClientTimeout(total=20)
     try:

@@ -8,8 +8,9 @@ import json
 import pytest
 from scripted_front import META, call, request, serving, until
 
+from troth.gateway.config import new_token
 from troth.gateway.crew import Crew
-from troth.gateway.hosts import ANONYMOUS, Access, ListenError, application, new_token, serve_http
+from troth.gateway.hosts import ANONYMOUS, Access, HttpHosts, ListenError, serve_http
 from troth.gateway.limits import Limits
 from troth.gateway.settings import TokenSettings
 
@@ -281,7 +282,7 @@ async def test_a_body_that_never_comes_leaves_nothing_behind() -> None:
 async def test_a_taken_port_is_said() -> None:
     async with serving() as served:
         crew = Crew()
-        app = application(served.front, Access(), Limits(), crew)
+        app = HttpHosts(served.front, Access(), Limits(), crew)
         with pytest.raises(ListenError, match=f"port {served.server.port}: another program listens there"):
             await serve_http(app, "127.0.0.1", served.server.port, Limits(), crew)
         await crew.close()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scripted_front import META, MODERN, ScriptedFront, call, initialize, progress_then, request
 
 from troth.gateway.crew import Crew
-from troth.gateway.hosts import Access, application
+from troth.gateway.hosts import Access, HttpHosts
 from troth.gateway.hosts.events import position
 from troth.gateway.hosts.head import Head
 from troth.gateway.limits import Limits
@@ -83,7 +83,7 @@ async def abuse(method: str, path: str, headers: list[tuple[str, str]], body: by
     crew = Crew()
     front = ScriptedFront({"subscriptions/listen": progress_then(1, asyncio.Event()), "ping": progress_then(2)})
     limits = Limits(body=2000, watch=0.001, commit=0.001, heartbeat=0.001)
-    app = application(front, Access(no_auth=True), limits, crew)
+    app = HttpHosts(front, Access(no_auth=True), limits, crew)
     good = [("host", "localhost"), ("content-type", "application/json")]
     opened = await ask(app, "POST", "/mcp", good, json.dumps(initialize("2025-03-26")).encode())
     identity = dict(opened[0]["headers"])[b"mcp-session-id"].decode()

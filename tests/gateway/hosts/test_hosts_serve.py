@@ -22,7 +22,7 @@ from scripted_front import (
 )
 
 from troth.gateway.crew import Crew
-from troth.gateway.hosts import Access, application, serve_http
+from troth.gateway.hosts import Access, HttpHosts, serve_http
 from troth.gateway.limits import Limits
 from troth.gateway.model import Sort
 
@@ -158,7 +158,7 @@ async def test_a_free_port_is_found() -> None:
     crew = Crew()
     servers = []
     for _ in range(2):
-        app = application(ScriptedFront(), Access(), Limits(), crew)
+        app = HttpHosts(ScriptedFront(), Access(), Limits(), crew)
         servers.append(await serve_http(app, "127.0.0.1", 0, Limits(), crew))
     assert servers[0].port != servers[1].port
     assert servers[0].host == "127.0.0.1"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from typing import TYPE_CHECKING, Any, cast
 
+from troth.bridge.headers import NAMED, encoded
 from troth.register import Era, register
 
 if TYPE_CHECKING:
@@ -28,16 +28,6 @@ NO_VERSION_HEADER = frozenset({"2024-11-05", "2025-03-26"})
 
 TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 """What a header may be called. Source: RFC 9110, section 5.6.2."""
-
-NAME_PARAMETER: Mapping[str, str] = {
-    "tools/call": "name",
-    "prompts/get": "name",
-    "resources/read": "uri",
-    "tasks/get": "taskId",
-    "tasks/update": "taskId",
-    "tasks/cancel": "taskId",
-}
-"""Methods whose target travels in the `Mcp-Name` header too. Source: 2026-07-28/basic/transports, ext-tasks."""
 
 FULL_CLIENT: Mapping[Era, Mapping[str, Any]] = {
     Era.LEGACY: {
@@ -67,14 +57,6 @@ def declarable(revision: str) -> dict[str, Any]:
     return dict(read_client(FULL_CLIENT[register().era(revision)], revision).effective)
 
 
-def encode_header(value: str) -> str:
-    """A value for `Mcp-Name` and its kin: as it is, or wrapped in base64 where a header field would damage it."""
-    plain = value.isascii() and value.isprintable() and value == value.strip() and not value.startswith("=?base64?")
-    if plain:
-        return value
-    return f"=?base64?{base64.b64encode(value.encode('utf-8', 'surrogatepass')).decode('ascii')}?="
-
-
 def mirrored(schema: object, arguments: object, depth: int = 16) -> dict[str, str]:
     """Headers ``Mcp-Param-...`` of a tool call: arguments whose schema names a header of their own.
 
@@ -94,7 +76,7 @@ def mirrored(schema: object, arguments: object, depth: int = 16) -> dict[str, st
             headers |= mirrored(described, cast("object", value), depth - 1)
         elif isinstance(token, str) and TOKEN.fullmatch(token) and isinstance(value, (bool, int, str)):
             words = value if isinstance(value, str) else json.dumps(value)
-            headers[f"Mcp-Param-{token}"] = encode_header(words)
+            headers[f"Mcp-Param-{token}"] = encoded(words)
     return headers
 
 
@@ -116,10 +98,10 @@ def modern_headers(
     revision: str, method: str, params: Mapping[str, Any], schemas: Mapping[str, object] | None = None
 ) -> dict[str, str]:
     """Headers of a modern request, made from its body, and for a tool call from the tool's schema (by name)."""
-    headers = {"MCP-Protocol-Version": revision, "Mcp-Method": encode_header(method)}
-    name = params.get(NAME_PARAMETER.get(method, ""))
+    headers = {"MCP-Protocol-Version": revision, "Mcp-Method": encoded(method)}
+    name = params.get(NAMED.get(method, ""))
     if isinstance(name, str):
-        headers["Mcp-Name"] = encode_header(name)
+        headers["Mcp-Name"] = encoded(name)
         if method == "tools/call" and schemas is not None:
             headers |= mirrored(schemas.get(name), params.get("arguments"))
     return headers

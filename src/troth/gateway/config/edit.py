@@ -9,7 +9,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from troth.config import Document, Fault, find_servers, mapping, read_json
+from troth.config import Document, Fault, mapping, read_json, read_list
 from troth.config.jsonc import strip_comments
 from troth.gateway.config.read import near
 from troth.gateway.config.source import is_toml
@@ -128,13 +128,11 @@ def _checked_toml(path: str, document: TOMLDocument, wanted: Mapping[str, Any]) 
 
 
 def _read_json(path: str, text: str) -> tuple[Document, tuple[str, ...], Mapping[str, Any]] | Fault:
-    document = read_json(path, text)
-    if isinstance(document, Fault):
-        return document
-    found = find_servers(path, document)
-    if isinstance(found, Fault):
-        return found
-    return (document, tuple(found[0].split(".")), found[1]) if not document.twice else _strange(path)
+    listed = read_list(path, text)
+    if isinstance(listed, Fault):
+        return listed
+    document, key, servers = listed
+    return (document, tuple(key.split(".")), servers) if not document.twice else _strange(path)
 
 
 def _add_json(path: str, text: str, name: str, entry: Mapping[str, Any]) -> str | Fault:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
-from troth.config import Fault, find_servers, mapping, read_json
+from troth.config import Fault, mapping, read_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,13 +61,10 @@ def read_source(path: str, text: str) -> Source | Fault:
 
 
 def _json(path: str, text: str) -> Source | Fault:
-    document = read_json(path, text)
-    if isinstance(document, Fault):
-        return document
-    found = find_servers(path, document)
-    if isinstance(found, Fault):
-        return found
-    key, servers = found
+    listed = read_list(path, text)
+    if isinstance(listed, Fault):
+        return listed
+    document, key, servers = listed
     top = cast("dict[str, Any]", document.value)
     parts = tuple(key.split("."))
     faults = [

@@ -1,7 +1,7 @@
 """The side towards hosts: bytes of HTTP and stdio become frames for a `Front`, and its lines become bytes."""
 
-from troth.gateway.hosts.access import ANONYMOUS, Access, new_token
-from troth.gateway.hosts.http import HttpHosts, application
+from troth.gateway.hosts.access import ANONYMOUS, Access
+from troth.gateway.hosts.http import HttpHosts
 from troth.gateway.hosts.serve import HttpServer, ListenError, serve_http
 from troth.gateway.hosts.stdio import STDIO, StdioHost, serve_stdio
 
@@ -13,8 +13,6 @@ __all__ = [
     "HttpServer",
     "ListenError",
     "StdioHost",
-    "application",
-    "new_token",
     "serve_http",
     "serve_stdio",
 ]

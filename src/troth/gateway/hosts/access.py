@@ -25,19 +25,11 @@ if TYPE_CHECKING:
 ANONYMOUS: Final = Principal("anonymous")
 """Everybody on loopback, where no credential is asked for."""
 
-TOKEN_BYTES: Final = 24
-"""Random bytes of a token that is made here: 192 bits, 32 characters."""
-
 REMEMBERED: Final = 64
 """Values of `Host` and `Origin` whose judgement is kept. Real hosts use one or two."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _WILDCARD = ("0.0.0.0", "::", "")  # noqa: S104 - compared, not bound
-
-
-def new_token() -> str:
-    """A token that cannot be guessed."""
-    return secrets.token_urlsafe(TOKEN_BYTES)
 
 
 class Access:

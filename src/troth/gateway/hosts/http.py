@@ -188,28 +188,6 @@ class HttpHosts:
         self.sessions.end_all()
 
 
-def application(
-    front: Front,
-    access: Access,
-    limits: Limits,
-    crew: Crew,
-    status: Callable[[], object] | None = None,
-    *,
-    broker: Broker | None = None,
-) -> HttpHosts:
-    """The ASGI application that serves HTTP hosts. Must be called inside the running loop.
-
-    Args:
-        front: Answers.
-        access: Judges heads.
-        limits: Bounds.
-        crew: Owns tasks that outlive a request.
-        status: Makes what `/status` tells the operator, as a JSON value.
-        broker: Holds the questions of `/questions`; None where there are none.
-    """
-    return HttpHosts(front, access, limits, crew, status, broker=broker)
-
-
 async def _guarded(handler: Callable[[Visit], Awaitable[None]], visit: Visit) -> None:
     """A fault of ours costs this request alone, and nothing of it reaches a stranger."""
     try:

@@ -39,11 +39,12 @@ from troth.bridge import (
     result_line,
 )
 from troth.bridge.asks import NOTHING
+from troth.bridge.questions import refused
 from troth.capabilities import read_server
 from troth.gateway.model import UnavailableError
 from troth.gateway.upstream.envelope import SUBSCRIPTION, Envelope
 from troth.gateway.upstream.waiting import UNSURE, Facts, Refused, Waiter, Waiting
-from troth.gateway.upstream.words import nobody_answers, told
+from troth.gateway.upstream.words import told
 from troth.register import Era
 
 if TYPE_CHECKING:
@@ -475,7 +476,7 @@ class Talk:
             self._questions.pop(frame.id, None)
         if waiting is None and self._owner.asked(self, frame):
             return
-        error = nobody_answers(frame.method, self.revision)
+        error = refused(frame.method, self.revision)
         self._send(error_line(frame.id, error.code, error.message, error.data))
 
     def _surely(self, key: Id | None) -> Waiting | None:
