@@ -56,8 +56,6 @@ class CallDesk:
     def retried(self, asked: Asked) -> None:
         """The host came again: what is said next answers this request."""
         self._asked = asked
-        if self._parked is not None:
-            asked.gateway.parking.resume(self._parked)
 
     def ask_host(self, call: Call, questions: Sequence[HostQuestion]) -> None:
         """See `Desk`."""
@@ -96,7 +94,7 @@ class CallDesk:
         """See `Desk`."""
         frame, gateway = self._asked.frame, self._asked.gateway
         expires = time.time() + self._keep
-        if parked and (problem := self._park(call, expires)) is not None:
+        if parked and (problem := self._park(call)) is not None:
             return self._asked.refuse(problem)
         remembered = of_round(
             asked,
@@ -122,15 +120,12 @@ class CallDesk:
         if self._parked is not None:
             self._asked.gateway.parking.end(self._parked)
 
-    def _park(self, call: Call, expires: float) -> ErrorValue | None:
-        """Keeps a call until its host comes again; or which limit forbids it."""
-        parking = self._asked.gateway.parking
+    def _park(self, call: Call) -> ErrorValue | None:
+        """Lets a call be found when its host comes again; or which limit forbids it."""
         if self._parked is not None:
-            parking.renew(self._parked, expires)
             return None
-        parked = parking.put(
-            call, principal=self._asked.host.principal.name, upstream=self._owner.name, expires=expires
-        )
+        parking = self._asked.gateway.parking
+        parked = parking.put(call, principal=self._asked.host.principal.name, upstream=self._owner.name)
         if isinstance(parked, Parked):
             self._parked = parked
             return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -92,13 +91,7 @@ class Gateway:
         self._sessions = 0
         self.broker: Broker | None = None
         self.seal = Seal(keys or Keys.made())
-        self.parking: Parking[Call] = Parking(
-            token_hex(8),
-            limits,
-            clock=time.time,
-            later=asyncio.get_running_loop().call_later,
-            died=lambda parked: parked.call.withdraw("its host did not come again"),
-        )
+        self.parking: Parking[Call] = Parking(token_hex(8), limits)
         self._ending: set[asyncio.Task[None]] = set()
 
     def fleet(self, principal: Principal, asks: Asks = NOTHING) -> Fleet:
@@ -265,7 +258,7 @@ class Gateway:
 
     async def stop(self) -> None:
         """Ends everything that hosts wait for, and every upstream."""
-        for parked in self.parking.end_all():
+        for parked in self.parking.all():
             parked.call.withdraw("the gateway stops")
         for fleet in self.every_fleet():
             fleet.close()

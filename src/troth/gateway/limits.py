@@ -48,10 +48,9 @@ class Limits:
         grace: How long the names of an upstream that went down stay in the lists: a restart takes less.
         lately: How far back a listen looks for changes that its host cannot know of.
         parked: Most calls that wait for hosts to come again with answers. Each holds a call of its upstream open.
+        parked_time: How long such a call waits.
         principal_parked: Most of them of one principal.
         upstream_parked: Most of them of one upstream.
-        parked_bytes: Most bytes of results that wait for hosts to come again.
-        rounds: Most rounds of questions of one call.
         question: How long people have for an answer. Requests of the SDKs time out after 60 seconds.
         question_bytes: Largest question that is kept for people.
         questions: Most questions that wait for people.
@@ -98,10 +97,9 @@ class Limits:
     grace: float = 5.0
     lately: float = 300.0
     parked: int = 4096
+    parked_time: float = 300.0
     principal_parked: int = 1024
     upstream_parked: int = 1024
-    parked_bytes: int = 64 * 1024 * 1024
-    rounds: int = 8
     question: float = 50.0
     question_bytes: int = 1024 * 1024
     questions: int = 1000

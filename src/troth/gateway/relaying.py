@@ -293,6 +293,7 @@ def _call(asked: Asked, target: Target) -> Call:
         elsewhere=owner.asks & asked.gateway.answers(owner.settings),
         mark=token_urlsafe(12),
         deadline=owner.settings.ask_timeout,
+        keep=asked.gateway.limits.parked_time,
         resume=resume,
         check=forms.check,
     )
