@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -140,6 +141,14 @@ async def test_a_watch_is_a_task_of_its_crew(scene: Scene) -> None:
             scene.path.write_text(server("b"), "utf-8")
             await heard.wait()
             group.cancel_scope.cancel()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes by name")
+def test_a_pipe_in_the_place_of_the_file_is_not_waited_for(scene: Scene) -> None:
+    scene.path.unlink()
+    os.mkfifo(scene.path)
+    scene.watch.now()
+    assert scene.looks(3) == []
 
 
 def upstream(name: str, **changes: Any) -> UpstreamSettings:

@@ -9,6 +9,7 @@ import pytest
 from middle_gateway import LEGACY, MODERN, PATIENCE, Inbox, Legacy, Modern, serving
 from middle_site import OLD, TAG, host, site, until
 
+from troth.gateway.limits import Limits
 from troth.gateway.settings import GatewaySettings
 from troth.gateway.state import State
 from troth.testing.model import SILENT, Refusal, Twist
@@ -57,6 +58,20 @@ async def test_an_update_reaches_who_asked_and_nobody_else_under_the_uri_of_the_
         one.touch(TWO)
         assert (await elsewhere.method(UPDATED))["params"]["uri"] == f"one+{TWO}"
         assert inbox.methods().count(UPDATED) == elsewhere.methods().count(UPDATED) == 1
+
+
+async def test_subscriptions_of_one_credential_are_bounded_over_all_its_hosts() -> None:
+    limits = Limits(coalesce=0.01, back_off=0.05, stop=1.0, principal_subscriptions=1)
+    async with (
+        site(OLD) as one,
+        serving(one.settings("one", prefix="one"), limits=limits) as served,
+        served.legacy() as first,
+        served.legacy() as second,
+    ):
+        await served.ready()
+        await watch(first, SHOWN)
+        refused = await second.ask("resources/subscribe", {"uri": f"one+{TWO}"})
+        assert "(limit: principal_subscriptions)" in refused.error["message"]
 
 
 @pytest.mark.behaviour("CAP-17-S2")
