@@ -244,13 +244,12 @@ def ask_and_be_killed(path: Path) -> list[str]:
     return names
 
 
-async def test_a_visit_to_an_address_has_an_audience_only_while_somebody_watches(broker: Broker, clock: Clock) -> None:
-    assert broker.takes(QuestionKind.FORM)
-    assert not broker.takes(QuestionKind.URL)
+async def test_somebody_watches_only_while_he_says_so_again(broker: Broker, clock: Clock) -> None:
+    assert not broker.watched
     broker.watch()
-    assert broker.takes(QuestionKind.URL)
+    assert broker.watched
     clock.now += 5
-    assert not broker.takes(QuestionKind.URL)
+    assert not broker.watched
 
 
 @pytest.mark.parametrize(

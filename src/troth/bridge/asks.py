@@ -45,8 +45,6 @@ NOTHING: Final[Asks] = frozenset()
 
 HOST: Final = "host"
 BROKER: Final = "broker"
-AUDIENCES: Final = (HOST, BROKER)
-"""Whom the operator may let answer the questions of an upstream."""
 
 _ELICITATION: Final = "CAP-07"
 _MODES: Final = {FORM: "form", URL: "url"}
@@ -78,7 +76,7 @@ def narrowed(
 
     Args:
         asks: What the hosts can be asked (`asks_of`).
-        ask: Whom the operator lets answer this upstream: of `AUDIENCES`. What ``answers`` holds counts without.
+        ask: Whom the operator lets answer this upstream: `HOST` or `BROKER`. What ``answers`` holds counts without.
         answers: What is answered without a host: roots that are configured, kinds that the broker takes now.
         shared: Whether the upstream knows several principals by one credential, and has no session of each. Then no
             visit to an address is asked for: what one person allows there, another one would use.

@@ -247,11 +247,6 @@ class Catalogue:
         return None if template is None else _owned(template.source, "", uri, uri)
 
 
-def differs(old: Catalogue, new: Catalogue, kind: Kind, revision: str, hide: frozenset[str] = NOTHING) -> bool:
-    """Whether a host of a revision sees another list than before."""
-    return old.digest(kind, revision, hide) != new.digest(kind, revision, hide)
-
-
 def _merged(kind: Kind, prepared: tuple[Prepared, ...], problems: list[str]) -> dict[str, Entry]:
     """Everything of a kind by its shown name, in order. What is left out goes to `problems`."""
     found: dict[str, Entry] = {}

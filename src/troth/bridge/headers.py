@@ -145,19 +145,6 @@ def mirrored(plan: Plan, arguments: Raw | None) -> dict[str, str]:
     return {mirror.header: encoded(words) for mirror, (words, _) in found.items()}
 
 
-def standard(method: str, params: Mapping[str, object]) -> dict[str, str]:
-    """The headers ``Mcp-Method`` and, for a method that has a target, ``Mcp-Name``.
-
-    Args:
-        method: Method of the request.
-        params: Its params as they go out, as JSON values or `Raw`.
-    """
-    found = {"Mcp-Method": encoded(method)}
-    name = params.get(NAMED.get(method, ""))
-    name = text(name) if isinstance(name, Raw) else name
-    return {**found, "Mcp-Name": encoded(name)} if isinstance(name, str) else found
-
-
 def disagreement(frame: Frame, revision: str, headers: Mapping[str, str], plan: Plan | None = None) -> str:
     """What in the headers of a modern request is missing, malformed, or says something else than the body.
 

@@ -162,10 +162,6 @@ class Broker:
                 cancelled += isinstance(await self._settle(question.id, state, words), Pending)
         return kept, cancelled
 
-    def takes(self, kind: QuestionKind) -> bool:
-        """Whether somebody may answer a question of this kind. Who sends people to an address must see one there."""
-        return kind is not QuestionKind.URL or self.watched
-
     async def ask(
         self,
         kind: QuestionKind,

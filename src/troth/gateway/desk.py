@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from troth.bridge import Bad, errors, fresh, replies
 from troth.bridge.asks import NOTHING
+from troth.bridge.exchange_rounds import input_required
 from troth.bridge.questions import QuestionKind
 from troth.bridge.replies import Reply
 from troth.gateway.broker import Pending, State
-from troth.gateway.model import Sort
+from troth.gateway.model import Answer, Sort
 from troth.gateway.parking import Parked
 from troth.gateway.seal import digest, of_round
 from troth.register import Era
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from troth.gateway.asked import Asked
     from troth.gateway.calls import Call
     from troth.gateway.member import Member
-    from troth.gateway.model import Answer
 
 
 class CallDesk:
@@ -108,8 +108,7 @@ class CallDesk:
         sealed = gateway.seal.seal(remembered)
         if not isinstance(sealed, str):
             return self._asked.error(errors.INTERNAL, sealed.reason)
-        result = {"resultType": "input_required", "inputRequests": asked.entries, "requestState": sealed}
-        return self._asked.result(result)
+        return Answer(input_required(cast("Id", frame.id), asked, sealed))
 
     def ended(self) -> None:
         """See `Desk`."""

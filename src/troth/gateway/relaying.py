@@ -42,13 +42,13 @@ class Relayed(NamedTuple):
 
     kind: ListKind
     member: str
-    unknown: str
+    sort: str
 
 
 RELAYED: Final[Mapping[str, Relayed]] = {
-    "tools/call": Relayed("tools", "name", "Unknown tool"),
-    "prompts/get": Relayed("prompts", "name", "Unknown prompt"),
-    "resources/read": Relayed("resources", "uri", "Resource not found"),
+    "tools/call": Relayed("tools", "name", "tool"),
+    "prompts/get": Relayed("prompts", "name", "prompt"),
+    "resources/read": Relayed("resources", "uri", "resource"),
 }
 
 
@@ -190,7 +190,7 @@ def unknown(asked: Asked, how: Relayed, shown: str) -> Answer:
         return asked.error(errors.INTERNAL, f"upstream {owner.name} is not reachable: {owner.upstream.why}")
     if how.member == "uri":
         return asked.refuse(errors.resource_not_found(shown, asked.host.revision))
-    return asked.error(BAD_PARAMS, f"{how.unknown}: {printable(shown)}")
+    return asked.refuse(errors.unknown_name(how.sort, shown))
 
 
 def _absent(asked: Asked, how: Relayed, shown: str) -> Member | None:
