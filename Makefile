@@ -53,7 +53,7 @@ envs: .venv/.dev  ## The separate environments of the interop tests (old SDK, np
 
 unit: .venv/.dev envs
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run -m pytest -q
+	$(BIN)/python scripts/run_tests.py
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python scripts/coverage_gate.py
 

@@ -43,6 +43,12 @@ RUN = 300.0
 """Seconds that a whole set may take."""
 START = 60.0
 AT_ONCE = 2
+CLOCKS = "Failed to receive progressive stream chunk execution frames"
+"""What the suite says where its own clock of 600 ms ran out before the first frame.
+
+A server on a pipe that asks gets a process for the call, and the Python SDK 1 alone takes longer than that to start on
+a busy machine. The process stays, so the second try is about what the suite means to see.
+"""
 
 
 def node() -> Path:
@@ -243,10 +249,26 @@ def suite(url: str, revision: str, folder: Path) -> tuple[Score, ...]:
     text = run_suite(words, out / "log.txt", RUN)
     thrown = dict(re.findall(r"Failed to run scenario (\S+): (.*)", text))
     folders = {re.sub(r"-\d{4}-\d\d-\d\dT.*", "", path.parent.name): path.parent for path in out.rglob("checks.json")}
-    return tuple(
+    scores = [
         judge(name, scored, folders.get(f"server-{name}"), thrown.get(name, ""))
         for name, scored in requirements("server", revision).items()
-    )
+    ]
+    return tuple(again(score, url, revision, out) if late(score) else score for score in scores)
+
+
+def late(score: Score) -> bool:
+    """Whether the suite's own clock alone made a scenario fail."""
+    return bool(score.bad) and all(CLOCKS in said for said in score.bad)
+
+
+def again(score: Score, url: str, revision: str, out: Path) -> Score:
+    """The score of one scenario that is run once more, by itself."""
+    folder = out / "again" / score.name
+    words = ("server", "--url", url, "--scenario", score.name, "--spec-version", revision)
+    text = run_suite((*words, "--timeout", str(SCENARIO), "-o", str(folder)), out / f"{score.name}.txt", RUN)
+    thrown = dict(re.findall(r"Failed to run scenario (\S+): (.*)", text))
+    found = next(folder.rglob("checks.json"), None)
+    return judge(score.name, score.scored, found.parent if found else None, thrown.get(score.name, ""))
 
 
 def run_suite(words: Sequence[str], log: Path, seconds: float, env: dict[str, str] | None = None) -> str:
