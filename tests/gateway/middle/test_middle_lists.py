@@ -19,6 +19,9 @@ from troth.testing.model import Refusal
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from troth.testing.model import Call
+    from troth.testing.script import Script
+
 pytestmark = pytest.mark.anyio
 
 
@@ -272,13 +275,10 @@ async def test_a_list_that_is_too_long_is_cut_and_said() -> None:
 
 
 async def test_a_list_of_many_large_pages_is_cut_and_said() -> None:
-    asked = 0
-
-    def page(*_: object) -> dict[str, Any]:
-        nonlocal asked
-        asked += 1
-        tool = {"name": f"t{asked}", "description": "x" * 10_000, "inputSchema": {"type": "object"}}
-        return {"tools": [tool], "nextCursor": str(asked)}
+    def page(_: Script, call: Call) -> dict[str, Any]:
+        number = int(call.params.get("cursor", "0")) + 1
+        tool = {"name": f"t{number}", "description": "x" * 10_000, "inputSchema": {"type": "object"}}
+        return {"tools": [tool], "nextCursor": str(number)}
 
     limits = Limits(coalesce=0.01, listed_bytes=55_000)
     async with site(OLD) as one:
