@@ -113,6 +113,9 @@ class Broker:
         clock: Tells the time in seconds since 1970.
         command: What the operator lets answer, as program and arguments; empty for nobody but people.
         crew: Owns the runs of the command.
+
+    Attributes:
+        command: As given; may be changed at any time.
     """
 
     def __init__(
@@ -130,7 +133,7 @@ class Broker:
         self._run = run
         self._clock = clock
         self._crew = crew
-        self._command = tuple(command)
+        self.command = tuple(command)
         self._signals = Signals()
         self._watched_until = 0.0
 
@@ -202,7 +205,7 @@ class Broker:
         kept = await self._database.run(lambda connection: self._insert(connection, question))
         if isinstance(kept, Pending):
             self._signals.fire(_ANY)
-            if self._command:
+            if self.command:
                 self._crew.spawn(self._ask_command(kept), "question to the operator's command")
         return kept
 
@@ -342,7 +345,7 @@ class Broker:
     async def _ask_command(self, question: Pending) -> None:
         """Asks the operator's command; what is no answer of it leaves the question to people."""
         with suppress(StoreError):
-            answer = await ask_command(self._command, as_told(question), max(question.expires - self._clock(), 0.0))
+            answer = await ask_command(self.command, as_told(question), max(question.expires - self._clock(), 0.0))
             if isinstance(answer, str):
                 _log.warning("the command for questions gave no answer to %s: %s", question.id, answer)
                 return

@@ -23,6 +23,7 @@ from troth.bridge import BAD_PARAMS, Bad
 from troth.bridge.errors import INTERNAL
 from troth.bridge.exchange_model import Expected
 from troth.bridge.questions import QuestionKind  # noqa: TC001 - the reader of `Sealed` is made from its types
+from troth.gateway.config.keys import SHORTEST_KEY
 from troth.gateway.private import read_private, write_private
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 LARGEST: Final = 1024 * 1024
 """Characters of the longest sealed text. It must fit into a host's request together with the answers."""
-SHORTEST_KEY: Final = 32
-"""Characters of the shortest key that may be configured."""
 KEY_AGE: Final = 30 * 24 * 3600.0
 """Seconds after which a stored key gets a successor; AES-GCM with random nonces seals 2**32 messages safely."""
 

@@ -28,8 +28,10 @@ from troth.gateway.presence import Presence
 from troth.gateway.reload import Watch, watch
 from troth.gateway.report import report
 from troth.gateway.run import Run, announce, withdraw
+from troth.gateway.seal import Keys
 from troth.gateway.settings import GatewaySettings
 from troth.gateway.state import State, state_path
+from troth.tasks import StoreError
 
 if TYPE_CHECKING:
     from troth.gateway.config import Faults
@@ -84,18 +86,20 @@ class _Running:
         self.state = State.load(state_path(self.folder, path) if path is not None else None)
         if self.state.problem:
             _log.warning("what earlier runs remembered is lost: %s", self.state.problem)
-        self.gateway = Gateway(settings, self.state, self.crew, self.limits)
+        self.gateway = Gateway(settings, self.state, self.crew, self.limits, self._keys(settings))
         self.front = MiddleFront(self.gateway)
         self.presence: Presence | None = None
         self.faults: tuple[str, ...] = ()
         self.stopping = anyio.Event()
+        self.taking = anyio.Lock()
         self.access: Access | None = None
+        self.hosts: HttpHosts | None = None
         self.url = ""
         self.watch: Watch | None = None
 
     async def until_stopped(self) -> int:
         """Serves; returns the exit status."""
-        await self._broker()
+        await self._broker(self.gateway.settings)
         self._watch()
         with anyio.open_signal_receiver(*_SIGNALS) as signals:
             self.crew.spawn(self._heed(signals), "signals")
@@ -112,16 +116,45 @@ class _Running:
             await self.crew.close()
             withdraw(self.folder, os.getpid())
 
-    async def _broker(self) -> None:
+    def _keys(self, settings: GatewaySettings) -> Keys:
+        """Keys for the states of calls: the operator's, or those of earlier runs, so that these are still read."""
+        if settings.seal_keys:
+            keys = Keys.given(settings.seal_keys)
+        elif self.state.path is not None:
+            keys = Keys.kept(self.state.path.with_name("keys.json"), self.started)
+        else:
+            keys = Keys.made()
+        if isinstance(keys, str):
+            _log.warning("calls that wait for answers cannot be told of after a restart: %s", keys)
+            return Keys.made()
+        return keys
+
+    async def _broker(self, settings: GatewaySettings) -> None:
         """Opens the broker where some upstream may use it. What earlier runs left open is settled."""
-        if not any(BROKER in upstream.ask for upstream in self.gateway.settings.upstreams):
+        if not any(BROKER in upstream.ask for upstream in settings.upstreams):
             return
-        self.presence = Presence(self.folder / "runs")
-        broker = Broker(
-            self.folder / "questions.db", self.limits, run=self.presence.name, clock=time.time, crew=self.crew
-        )
+        if self.gateway.broker is None:
+            try:
+                self.gateway.broker = await self._opened()
+            except StoreError as error:
+                _log.error("nobody can be asked by the command `questions`: %s", error)
+                return
+        self.gateway.broker.command = settings.answer_command
+        if self.hosts is not None:
+            self.hosts.broker = self.gateway.broker
+
+    async def _opened(self) -> Broker:
+        """A broker that is ready.
+
+        Raises:
+            StoreError: Its file cannot be used.
+        """
+        if self.presence is None:
+            self.presence = Presence(self.folder / "runs")
+        path = self.folder / "questions.db"
+        broker = Broker(path, self.limits, run=self.presence.name, clock=time.time, crew=self.crew)
         await broker.start(self.presence.alive)
-        self.gateway.broker = broker
+        return broker
 
     async def _http(self) -> int:
         options, settings = self.options, self.gateway.settings
@@ -133,7 +166,9 @@ class _Running:
             no_auth=options.no_auth,
             operator=options.operator or None,
         )
-        hosts = HttpHosts(self.front, self.access, self.limits, self.crew, self._status, broker=self.gateway.broker)
+        hosts = self.hosts = HttpHosts(
+            self.front, self.access, self.limits, self.crew, self._status, broker=self.gateway.broker
+        )
         try:
             server = await serve_http(hosts, options.host, options.port, self.limits, self.crew)
         except ListenError as error:
@@ -216,11 +251,17 @@ class _Running:
                 _log.error("the changed configuration is not used: %s", fault)
             return
         self.faults = ()
-        self.gateway.reload(found)
-        if self.access is not None:
-            tokens = (*self.options.tokens, *found.tokens)
-            self.access.replace(tokens)
-            self.gateway.retain({ANONYMOUS.name, *(token.name for token in tokens)})
+        self.crew.spawn(self._take(found), "changed configuration")
+
+    async def _take(self, settings: GatewaySettings) -> None:
+        """Uses other settings. The broker comes first: what it takes is declared to upstreams."""
+        async with self.taking:
+            await self._broker(settings)
+            self.gateway.reload(settings)
+            if self.access is not None:
+                tokens = (*self.options.tokens, *settings.tokens)
+                self.access.replace(tokens)
+                self.gateway.retain({ANONYMOUS.name, *(token.name for token in tokens)})
 
     async def _heed(self, signals: object) -> None:
         async for number in signals:  # type: ignore[attr-defined]

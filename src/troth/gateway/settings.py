@@ -149,6 +149,8 @@ class GatewaySettings:
         startup_wait: Seconds that a host's first request waits for upstreams that were never seen.
         allowed_hosts: Values of the ``Host`` header that are taken beside those of the bound address.
         allowed_origins: Values of the ``Origin`` header that are taken beside loopback ones.
+        answer_command: Program and arguments that answer questions for people; empty for nobody but people.
+        seal_keys: The key that seals states of calls, and the one before; empty for keys of our own.
         path: The file; None where there is none.
         notes: What the file says that has no effect here, one sentence each.
     """
@@ -162,6 +164,8 @@ class GatewaySettings:
     startup_wait: float = 5.0
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    answer_command: tuple[str, ...] = ()
+    seal_keys: tuple[str, ...] = field(default=(), repr=False)
     path: str | None = None
     notes: tuple[str, ...] = ()
 

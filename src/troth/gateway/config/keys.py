@@ -24,6 +24,8 @@ LONGEST_NAME = 64
 """Characters of a server's name, and of a tool's: what hosts accept."""
 SHORTEST_TOKEN = 16
 """Characters of a bearer token, so that none can be guessed by trying."""
+SHORTEST_KEY = 32
+"""Characters of a key that seals."""
 LONGEST_TOKEN = 1024
 """Characters of a bearer token: less than the longest header."""
 EXTENSION = (
@@ -245,6 +247,23 @@ GATEWAY = (
         meaning="Values of the `Origin` header that are taken beside loopback ones.",
         default="[]",
     ),
+    Key(
+        name="answer_command",
+        kind=Kind.TEXTS,
+        meaning="Program and arguments that answer questions for people: it gets each as one JSON object on its input "
+        'and says `{"action": "accept", "content": ...}`, `decline` or `cancel`; or nothing, and leaves it to people.',
+        variables=True,
+    ),
+    Key(
+        name="seal_keys",
+        kind=Kind.TEXTS,
+        meaning="The key that seals the state of calls which wait for answers, and the one before it. Gateways that "
+        "stand in for each other need the same; without the key one is made and kept. Write it as `${VAR}`.",
+        most=2,
+        form=f".{{{SHORTEST_KEY},}}",
+        form_words=f"{SHORTEST_KEY} random characters or more, as `openssl rand -base64 32` makes them",
+        variables=True,
+    ),
 )
 """What holds for the gateway as a whole."""
 
@@ -345,6 +364,8 @@ def _texts(key: Key, value: object) -> Judged:
         return None, (Wrong("must be a list of strings"),)
     items: Sequence[object] = cast("list[object]", value)
     wrong: list[Wrong] = []
+    if len(items) > key.most:
+        wrong.append(Wrong(f"has {len(items)} texts", f"write at most {key.most:g}"))
     for index, item in enumerate(items):
         if not isinstance(item, str):
             wrong.append(Wrong("must be a string", "", str(index)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from troth.bridge.names import prefix_for
@@ -175,13 +175,28 @@ class _Reader:
             if key is None:
                 self.fault((*path, name), "is no key that is known here", near(name, table))
                 continue
-            judged, wrong = keys.judge(key, value)
+            text = self.expanded((*path, name), value) if key.variables else value
+            if isinstance(text, Unset):
+                continue
+            judged, wrong = keys.judge(key, text)
             for item in wrong:
                 member = (item.member,) if item.member else ()
                 self.fault((*path, name, *member), item.problem, item.mend)
             if not wrong:
                 result[name] = judged
         return result
+
+    def expanded(self, path: MEMBER, value: object) -> object:
+        """A text, or a list of texts, with its variables replaced; `Unset` where one is missing, which is a fault."""
+        if isinstance(value, list):
+            items = [self.expanded((*path, str(at)), item) for at, item in enumerate(cast("list[object]", value))]
+            return next((item for item in items if isinstance(item, Unset)), items)
+        if not isinstance(value, str):
+            return value
+        text = expand(value, self.source.file, self.environ)
+        if isinstance(text, Unset):
+            self.fault(path, text.problem, text.mend)
+        return text
 
     # Servers
 
@@ -298,19 +313,13 @@ class _Reader:
         result: list[TokenSettings] = []
         for name, value in members.items():
             path = (*home, name)
-            given = {**self.object(path, value)}
+            given = self.object(path, value)
             if mapping(value) is None:
                 continue
             if not re.fullmatch(keys.TOKEN_NAME, name) or name in _RESERVED_TOKENS:
                 self.fault(
                     path, "is no name for a token", "write letters, digits, `.`, `_` and `-`, and no reserved word"
                 )
-            if isinstance(given.get("token"), str):
-                text = expand(given["token"], self.source.file, self.environ)
-                if isinstance(text, Unset):
-                    self.fault((*path, "token"), text.problem, text.mend)
-                    continue
-                given["token"] = text
             found = self.values(path, given, keys.TOKENS)
             token, profile = found.get("token", ""), found.get("profile", "")
             if "token" not in given:

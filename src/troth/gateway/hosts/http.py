@@ -84,7 +84,7 @@ class HttpHosts:
         self._access = access
         self._limits = limits
         self._status = status
-        self._broker = broker
+        self.broker = broker
         self._stopping = False
         self.counts = Counts(limits)
         self.sessions = Sessions(front, limits, crew)
@@ -160,11 +160,11 @@ class HttpHosts:
             await respond(send, 200, msgspec.json.encode(self._status()))
 
     async def _questions(self, head: Head, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._broker is None:
+        if self.broker is None:
             line = error_line(None, NOT_A_MESSAGE, 'no upstream may ask people here; let one with: ask = ["broker"]')
             await refuse(send, Refused(404, line, close=head.long))
             return
-        await serve_questions(self._broker, scope, receive, send)
+        await serve_questions(self.broker, scope, receive, send)
 
     def stop(self) -> None:
         """Takes nothing new and ends the streams outside requests, so that hosts let go; requests in flight go on."""
