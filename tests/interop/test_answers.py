@@ -47,7 +47,7 @@ THEIRS: dict[str, tuple[dict[str, Any], str]] = {
 """The same of the reference server."""
 ASKERS = {"legacy": EVERY, "modern": EVERY, "legacy-stdio": EVERY, "reference": THEIRS}
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900), pytest.mark.behaviour("GEN-D2")]
 
 
 @contextmanager

@@ -33,7 +33,7 @@ ALL = replace(
 QUIET: dict[str, Any] = {"logs": [], "changed": [], "later": False, "updated": []}
 """Members of a client that shows no notifications."""
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900), pytest.mark.behaviour("GEN-D2")]
 
 
 @dataclass(frozen=True)
