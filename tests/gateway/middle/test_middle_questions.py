@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from middle_gateway import MODERN, PATIENCE, Legacy, messages, server, serving
+
+if TYPE_CHECKING:
+    from troth.gateway.settings import UpstreamSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -90,3 +94,44 @@ async def test_rule_2_a_host_that_went_away_keeps_nobody_from_asking_on_a_pipe()
             assert (await peer.call("ask_form")).result["resultType"] == "input_required"
         fleet = next(fleet for fleet in served.gateway.every_fleet() if fleet.members[0].asks)
         assert len(fleet.members[0].more) == limit - 1
+
+
+@pytest.mark.behaviour("GEN-S9")
+async def test_the_answer_to_a_call_becomes_a_stream_when_its_question_comes() -> None:
+    async with serving(server("one", *OLD)) as served, served.legacy(declares=EVERYTHING) as peer:
+        unknown = await peer.call("no_such_tool")
+        assert unknown.headers["Content-Type"] == "application/json"
+        url, call = f"{served.url}/mcp", {"jsonrpc": "2.0", "id": 77, "method": "tools/call"}
+        message = {**call, "params": {"name": "ask_form", "arguments": {}}}
+        async with asyncio.timeout(PATIENCE), served.http.post(url, json=message, headers=peer.base) as response:
+            assert response.content_type == "text/event-stream"
+            coming = messages(response)
+            question = await anext(coming)
+            answer = {"jsonrpc": "2.0", "id": question["id"], "result": ANSWERS["elicitation/create"]}
+            async with served.legacy(declares=EVERYTHING) as stranger:
+                await stranger.post({**answer, "result": {"action": "accept", "content": {"name": "Eve"}}})
+            assert (await peer.post(answer)).status == 202
+            told = json.dumps(await anext(coming))
+            assert "Ada" in told
+            assert "Eve" not in told
+        alone = {name: value for name, value in peer.base.items() if name != "mcp-session-id"}
+        async with served.http.post(url, json=message, headers=alone) as response:
+            assert response.status == 400
+            assert "no session" in await response.text()
+
+
+@pytest.mark.behaviour("GEN-S2")
+async def test_a_modern_host_is_told_what_it_lacks_unless_somebody_else_answers() -> None:
+    def named(**more: Any) -> UpstreamSettings:
+        return server("one", *NEW, **more)
+
+    async with serving(named()) as served, served.modern(declares={"sampling": {}}) as peer:
+        for kind, lacking in [("roots", {"roots": {}}), ("form", {"elicitation": {}})]:
+            told = await peer.call(f"ask_{kind}")
+            assert told.status == 400
+            assert told.error["code"] == -32021
+            required = told.error["data"]["requiredCapabilities"]
+            assert list(required) == list(lacking)
+        assert (await peer.call("ask_sampling")).result["resultType"] == "input_required"
+    async with serving(named(roots=("file:///set",))) as served, served.modern(declares={"sampling": {}}) as peer:
+        assert "file:///set" in json.dumps((await peer.call("ask_roots")).result)
