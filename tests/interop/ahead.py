@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
-AT_ONCE = 3
+AT_ONCE = 2
 """These tests mostly wait: for pauses, for what must not come, for processes."""
 
 

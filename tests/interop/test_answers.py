@@ -19,7 +19,7 @@ from conformance import CLIENTS, ENVS, KINDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SECONDS = 90
+SECONDS = 240
 NPM = ENVS / "npm"
 NODE_SERVER = NPM / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 PEOPLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -92,7 +92,7 @@ def answered(base: Path, name: str, mode: str, kind: str) -> dict[str, str]:
             timeout=SECONDS,
             check=False,
         )
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, f"{done.stderr[:2000]}\n...\n{done.stderr[-2000:]}"
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 

@@ -21,7 +21,7 @@ from seen import EXPECTED, Seen
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SECONDS = 90
+SECONDS = 240
 REVISIONS = {"legacy": "2025-11-25", "modern": "2026-07-28"}
 ALL = replace(
     EXPECTED,
@@ -80,7 +80,7 @@ def look(name: str, mode: str, target: list[str]) -> dict[str, Any]:
     """What a client says that it saw.
 
     Raises:
-        AssertionError: It failed; with the end of what it wrote.
+        AssertionError: It failed; with what it wrote.
     """
     client = PEOPLE[name]
     need(*client.needs, conformance.node())
@@ -95,7 +95,7 @@ def look(name: str, mode: str, target: list[str]) -> dict[str, Any]:
         timeout=SECONDS,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, f"{done.stderr[:2000]}\n...\n{done.stderr[-2000:]}"
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 

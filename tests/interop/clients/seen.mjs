@@ -1,6 +1,6 @@
 // What both TypeScript clients are asked to do; `seen.py` says what the members mean.
 export const WATCHED = "test://watched-resource";
-const SECONDS = 15;
+const SECONDS = 60;
 
 export function words() {
   const given = process.argv.slice(2);

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 WATCHED = "test://watched-resource"
-SECONDS = 15.0
+SECONDS = 60.0
 """How long a client waits for a notification."""
 
 
