@@ -8,12 +8,13 @@ says of itself.
 from __future__ import annotations
 
 import logging
+import secrets
 from contextlib import AsyncExitStack
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import anyio
 import mcp_types as types
@@ -137,6 +138,7 @@ class Tasks:
         self._source = source
         self._sessions: WeakValueDictionary[str, SessionState] = WeakValueDictionary()
         self._begun: set[str] = set()
+        self._pipes: WeakKeyDictionary[object, str] = WeakKeyDictionary()
         tasking.engine.listen(self._changed)
 
     def serve(self) -> None:
@@ -157,8 +159,10 @@ class Tasks:
             from mcp.server.auth.provider import principal_components
 
             principal = principal_components(token)
-        run = self._announcer.run_of(ctx.lifespan_context)
-        return self._tasking.requester(principal, run, http=ctx.request is not None)
+        connection = connection_of(ctx.session)
+        if ctx.request is not None or not connection.has_standalone_channel:
+            return self._tasking.requester(principal, None)
+        return self._tasking.requester(principal, self._pipes.setdefault(connection.outbound, secrets.token_hex()))
 
     async def begin(self, ctx: Context, session: Session, answer: Answer) -> dict[str, Any] | None:
         """Makes a task of a call that is to become one.

@@ -109,20 +109,19 @@ class Tasking:
         self.core = Core(self.engine)
         self.extension = Extension(self.engine)
 
-    def requester(self, principal: tuple[str | None, ...] | None, run: str, *, http: bool) -> Requester:
+    def requester(self, principal: tuple[str | None, ...] | None, pipe: str | None) -> Requester:
         """Whose tasks a request is about.
 
         Args:
             principal: Who the request is authorized for; None where nobody is.
-            run: Name of the run of the server, which is one pipe where it has no HTTP.
-            http: Whether it came over HTTP.
+            pipe: Name of the pipe that it came over, which one host has; None where others may have come over the same.
         """
         if principal is not None:
             return Requester(f"principal:{json.dumps(principal)}")
-        if http:
+        if pipe is None:
             return ANONYMOUS
         # What outlives the process is for whoever comes next on a pipe, and several hosts may have one each.
-        return Requester("pipe", shared=True) if self.durable else Requester(f"pipe:{run}")
+        return Requester("pipe", shared=True) if self.durable else Requester(f"pipe:{pipe}")
 
 
 def offered(requester: Requester) -> frozenset[str]:
