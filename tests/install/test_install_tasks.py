@@ -239,7 +239,7 @@ async def test_the_key_turns_nothing_on_for_a_legacy_host(server):
         assert (await refused(host.request("tasks/update", {"taskId": "none"}))).code == -32601
 
 
-@pytest.mark.behaviour("CAP-26-S2")
+@pytest.mark.behaviour("CAP-23-S1", "CAP-26-S2")
 async def test_a_cancelled_extension_task_is_acknowledged_and_ends_its_work(server):
     ENDED.clear()
     async with new(server) as host:

@@ -332,7 +332,8 @@ class Honest:
             return Seen(result)
         shown: list[Any] = []
         hidden: dict[str, str] = {}
-        verdicts: dict[Need, str] = {}
+        # By identity: sources give the same object each time, and the hash of a need is of all that is in it.
+        verdicts: dict[int, tuple[Need, str, dict[str, object]]] = {}
         for item in result.get(shape.member) or ():
             name = str(item.get(shape.name, ""))
             need = self.source.entry(kind, name, item)
@@ -341,12 +342,15 @@ class Honest:
             if need is None:
                 shown.append(item)
                 continue
-            if need not in verdicts:
-                verdicts[need] = self.decide(asker, Primitive(kind, name), need).why
-            if verdicts[need]:
-                hidden[name] = verdicts[need]
+            verdict = verdicts.get(id(need))
+            if verdict is None:
+                verdict = (need, self.decide(asker, Primitive(kind, name), need).why, need.json())
+                verdicts[id(need)] = verdict
+            _, why, stated = verdict
+            if why:
+                hidden[name] = why
             else:
-                shown.append(_stating(item, need) if self.settings.meta else _silent(item))
+                shown.append(_stating(item, stated) if self.settings.meta else _silent(item))
         if not verdicts and not self.source.names(kind):
             return Seen(result)
         result = {**result, shape.member: shown}
@@ -398,9 +402,9 @@ def _used(method: str, params: Mapping[str, Any]) -> Primitive | None:
     return Primitive("templates", str(ref.get("uri", "")))
 
 
-def _stating(item: Mapping[str, Any], need: Need) -> dict[str, Any]:
+def _stating(item: Mapping[str, Any], need: Mapping[str, object]) -> dict[str, Any]:
     """An entry of a list whose ``_meta`` says what it needs, for gateways to read."""
-    return {**item, "_meta": {**(item.get("_meta") or {}), META_KEY: _json(need)}}
+    return {**item, "_meta": {**(item.get("_meta") or {}), META_KEY: need}}
 
 
 def _silent(item: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -410,11 +414,6 @@ def _silent(item: Mapping[str, Any]) -> Mapping[str, Any]:
         return item
     rest = {key: value for key, value in meta.items() if key != META_KEY}
     return {**item, "_meta": rest} if rest else {key: value for key, value in item.items() if key != "_meta"}
-
-
-@lru_cache(maxsize=1024)
-def _json(need: Need) -> dict[str, object]:
-    return need.json()
 
 
 @lru_cache(maxsize=256)
