@@ -7,14 +7,19 @@ from contextlib import asynccontextmanager
 from typing import Annotated
 
 import anyio
+import httpx
 import mcp_types as types
 import pytest
+from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.settings import AuthSettings
 from mcp.server.lowlevel import Server
-from mcp.server.mcpserver import Elicit, MCPServer, Resolve
+from mcp.server.mcpserver import Context, Elicit, MCPServer, Resolve
+from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 from task_servers import ENDED, TASK_MAKERS, on_low_level, on_sdk
 
 import troth
+from troth.audited import _served as served
 from troth.plugins.mcp_host import HostError, connect
 from troth.register import Era, register
 from troth.tasks import MemoryStore, StoreError
@@ -29,6 +34,7 @@ RELATED = "io.modelcontextprotocol/related-task"
 KEY = {"extensions": {TASKS: {}}}
 MODEL = {"sampling": {}}
 TOOLS = {"add", "wait", "ask", "fail"}
+ENVELOPE = {"protocolVersion": NEW, "clientInfo": {"name": "t", "version": "1"}, "clientCapabilities": KEY}
 BOUND = 10
 
 
@@ -374,6 +380,80 @@ async def test_to_listen_for_tasks_needs_the_key(server):
         assert (error.code, error.data) == (-32021, {"requiredCapabilities": KEY})
         host.capabilities = KEY
         assert (await refused(host.request("subscriptions/listen", {"notifications": {"taskIds": 1}}))).code == -32602
+
+
+async def test_the_words_of_progress_stand_on_the_task_also_without_a_token():
+    server = MCPServer("words")
+
+    @troth.task
+    @server.tool()
+    async def long(ctx: Context) -> str:
+        await ctx.report_progress(1, 2)
+        await ctx.report_progress(1, 2, "half of it")
+        await anyio.sleep_forever()
+
+    async with new(troth.install(server)) as host:
+        task = await extension(host, "long")
+        with anyio.fail_after(BOUND):
+            while (await until(host, task, "working")).get("statusMessage") != "half of it":
+                await anyio.lowlevel.checkpoint()
+        assert [one for one in host.heard if one["method"] == "notifications/progress"] == []
+
+
+async def test_a_question_of_a_task_that_nobody_answers_ends_when_its_tool_says_so():
+    server = MCPServer("late")
+
+    @troth.task
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        question = types.ListRootsRequest()
+        try:
+            await ctx.session.send_request(question, types.ListRootsResult, request_read_timeout_seconds=0.01)
+        except MCPError as error:
+            return error.message
+        return "answered"
+
+    async with new(troth.install(server), roots={}) as host:
+        found = await until(host, await extension(host, "ask"), "completed")
+        assert text(found["result"]) == "roots/list was not answered in time"
+
+
+class Verifier:
+    """Takes every token, as that of the subject with its name."""
+
+    async def verify_token(self, token):
+        return AccessToken(token=token, client_id="client", scopes=[], subject=token, claims={"iss": "me"})
+
+
+@pytest.mark.behaviour("CAP-22-S1")
+async def test_who_is_authorized_over_http_has_their_tasks_to_themselves():
+    settings = AuthSettings(issuer_url="https://example.com", resource_server_url="http://127.0.0.1/mcp")
+    server = MCPServer("guarded", token_verifier=Verifier(), auth=settings)
+
+    @server.tool()
+    @troth.task
+    async def long() -> str:
+        return "done"
+
+    troth.install(server)
+
+    def post(token, method, **params):
+        headers = {
+            "authorization": f"Bearer {token}",
+            "accept": "application/json, text/event-stream",
+            "mcp-protocol-version": NEW,
+            "mcp-method": method,
+            "mcp-name": params.get("name", params.get("taskId", "")),
+        }
+        meta = {f"io.modelcontextprotocol/{key}": value for key, value in ENVELOPE.items()}
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+        return http.post(url, json=body, headers=headers)
+
+    with served(server.streamable_http_app()) as url:
+        async with httpx.AsyncClient() as http:
+            task = (await post("ann", "tools/call", name="long", arguments={})).json()["result"]["taskId"]
+            assert "result" in (await post("ann", "tasks/get", taskId=task)).json()
+            assert (await post("bob", "tasks/get", taskId=task)).json()["error"]["code"] == -32602
 
 
 async def test_a_server_without_such_tools_declares_no_tasks():
