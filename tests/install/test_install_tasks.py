@@ -6,8 +6,8 @@ import logging
 from contextlib import asynccontextmanager
 from typing import Annotated
 
+import aiohttp
 import anyio
-import httpx
 import mcp_types as types
 import pytest
 from mcp.server.auth.provider import AccessToken
@@ -437,7 +437,7 @@ async def test_who_is_authorized_over_http_has_their_tasks_to_themselves():
 
     troth.install(server)
 
-    def post(token, method, **params):
+    async def post(token, method, **params):
         headers = {
             "authorization": f"Bearer {token}",
             "accept": "application/json, text/event-stream",
@@ -447,13 +447,14 @@ async def test_who_is_authorized_over_http_has_their_tasks_to_themselves():
         }
         meta = {f"io.modelcontextprotocol/{key}": value for key, value in ENVELOPE.items()}
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
-        return http.post(url, json=body, headers=headers)
+        async with http.post(url, json=body, headers=headers) as answer:
+            return await answer.json()
 
     with served(server.streamable_http_app()) as url:
-        async with httpx.AsyncClient() as http:
-            task = (await post("ann", "tools/call", name="long", arguments={})).json()["result"]["taskId"]
-            assert "result" in (await post("ann", "tasks/get", taskId=task)).json()
-            assert (await post("bob", "tasks/get", taskId=task)).json()["error"]["code"] == -32602
+        async with aiohttp.ClientSession() as http:
+            task = (await post("ann", "tools/call", name="long", arguments={}))["result"]["taskId"]
+            assert "result" in await post("ann", "tasks/get", taskId=task)
+            assert (await post("bob", "tasks/get", taskId=task))["error"]["code"] == -32602
 
 
 async def test_a_server_without_such_tools_declares_no_tasks():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, ClassVar, Literal
 
+import aiohttp
 import anyio
 import mcp_types as types
 import pytest
@@ -117,12 +118,7 @@ async def test_a_legacy_client_makes_core_tasks(transport, name):
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_header_that_names_another_task_is_refused(name):
-    class Wrong(types.Request[dict[str, Any], str]):
-        name_param: ClassVar[str] = "other"
-
     with anyio.fail_after(3 * SECONDS), served(name) as url:
-        import httpx
-
         meta = {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
@@ -130,9 +126,12 @@ async def test_a_header_that_names_another_task_is_refused(name):
         }
         body = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"taskId": "a", "_meta": meta}}
         headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2026-07-28"}
-        async with httpx.AsyncClient(headers={**headers, "mcp-method": "tasks/get"}) as http:
-            codes = [(await http.post(url, json=body, headers={"mcp-name": one})).json() for one in ("b", "a")]
-        assert [one["error"]["code"] for one in codes] == [-32020, -32602]
+        codes = []
+        async with aiohttp.ClientSession(headers={**headers, "mcp-method": "tasks/get"}) as http:
+            for name in ("b", "a"):
+                async with http.post(url, json=body, headers={"mcp-name": name}) as answer:
+                    codes.append((await answer.json())["error"]["code"])
+        assert codes == [-32020, -32602]
 
 
 OLD_CLIENT = """
