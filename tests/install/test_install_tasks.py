@@ -382,6 +382,24 @@ async def test_to_listen_for_tasks_needs_the_key(server):
         assert (await refused(host.request("subscriptions/listen", {"notifications": {"taskIds": 1}}))).code == -32602
 
 
+async def test_a_tool_that_is_hidden_from_a_host_becomes_no_task():
+    server = MCPServer("gated")
+
+    @troth.task
+    @troth.requires(troth.SAMPLING)
+    @server.tool()
+    async def long() -> str:
+        return "done"
+
+    troth.install(server)
+    async with new(server) as host:
+        assert (await refused(host.request("tools/call", {"name": "long"}))).code == -32021
+    async with old(server) as host:
+        params = {"name": "long", "arguments": {}, "task": {}}
+        assert (await refused(host.request("tools/call", params))).code == -32600
+        assert (await host.request("tasks/list"))["tasks"] == []
+
+
 async def test_the_words_of_progress_stand_on_the_task_also_without_a_token():
     server = MCPServer("words")
 
