@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from typing import Any, ClassVar, Literal
 
@@ -185,3 +187,41 @@ async def test_the_tasks_client_of_the_old_sdk_is_served(transport, name):
                 done = await anyio.run_process([*command, url], check=False)
     said = done.stdout.decode().splitlines()
     assert said == ["2 completed", "old completed", "cancelled", "3"], done.stderr.decode()
+
+
+SCRIPT_CLIENT = """
+import { createRequire } from "node:module";
+const packages = createRequire(process.env.TROTH_NPM + "/package.json");
+const { Client } = packages("@modelcontextprotocol/sdk/client/index.js");
+const { StreamableHTTPClientTransport } = packages("@modelcontextprotocol/sdk/client/streamableHttp.js");
+const types = packages("@modelcontextprotocol/sdk/types.js");
+const client = new Client({ name: "ts1", version: "1" }, { capabilities: { sampling: {} } });
+client.setRequestHandler(types.CreateMessageRequestSchema, () => ({
+  role: "assistant", model: "m", content: { type: "text", text: "script" },
+}));
+await client.connect(new StreamableHTTPClientTransport(new URL(process.argv[1])));
+await client.listTools();
+for (const name of ["add", "ask", "quick"]) {
+  const kinds = [];
+  for await (const one of client.experimental.tasks.callToolStream({ name, arguments: {} })) {
+    kinds.push(one.type);
+    if (one.type === "result") kinds.push(one.result.content[0].text);
+    if (one.type === "error") kinds.push(String(one.error));
+  }
+  console.log([kinds[0], ...kinds.slice(-2)].join(" "));
+}
+await client.close();
+"""
+NPM = OLD.parents[2] / "npm"
+NODE = next(OLD.parents[2].glob("node/bin/node"), None) or shutil.which("node")
+
+
+@pytest.mark.skipif(not (NODE and NPM.exists()), reason="the environment of the TypeScript SDK is not made: make envs")
+@pytest.mark.parametrize("name", NAMES)
+async def test_the_tasks_client_of_the_typescript_sdk_is_served(name):
+    command = [str(NODE), "--input-type=module", "-e", SCRIPT_CLIENT]
+    with anyio.fail_after(3 * SECONDS), served(name) as url:
+        environment = {**os.environ, "TROTH_NPM": str(NPM)}
+        done = await anyio.run_process([*command, url], check=False, env=environment)
+    said = done.stdout.decode().splitlines()
+    assert said == ["taskCreated result 2", "taskCreated result script", "result result quick"], done.stderr.decode()
