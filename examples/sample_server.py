@@ -1,6 +1,7 @@
 """A server whose tools need something of their host, on stdio, HTTP or both: ``python sample_server.py [http|both]``.
 
 Each tool works in both eras: the SDK's resolvers ask the host during a legacy call, and by the result of a modern one.
+The one that takes long runs as a task for hosts that know tasks.
 """
 
 from __future__ import annotations
@@ -95,6 +96,16 @@ def folders(found: Annotated[ListRootsResult, Resolve(ask_roots)]) -> list[str]:
 def backlog() -> str:
     """What is to be done, for hosts that keep tasks."""
     return "nothing"
+
+
+@troth.task
+@server.tool(annotations=READS)
+async def count(ctx: Context, to: int = 3) -> str:
+    """Counts, slowly. A host that knows tasks need not wait for it."""
+    for number in range(1, to + 1):
+        await anyio.sleep(0.1)
+        await ctx.report_progress(number, to, f"{number} of {to}")
+    return "counted"
 
 
 @server.tool()

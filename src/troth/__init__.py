@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         notify_resources_changed,
         notify_tools_changed,
     )
+    from troth.plugins.tasking import task
     from troth.register.model import Era, Side
 
 _HOMES = {
@@ -108,6 +109,7 @@ _HOMES = {
     "read_client": "troth.capabilities",
     "read_server": "troth.capabilities",
     "requires": "troth.gating",
+    "task": "troth.plugins.tasking",
     "visible": "troth.gating",
 }
 
@@ -157,6 +159,7 @@ __all__ = [
     "read_client",
     "read_server",
     "requires",
+    "task",
     "visible",
 ]
 

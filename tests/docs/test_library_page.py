@@ -24,6 +24,16 @@ def test_each_block_is_the_file_that_it_names():
     assert {name: (ROOT / name).read_text("utf-8") for name in FILES} == FILES
 
 
+def test_the_table_of_the_sample_server_is_what_troth_gate_prints():
+    page = (ROOT / "docs/gating.md").read_text("utf-8")
+    (shown,) = re.findall(r"<!-- gate -->\n(.*?)<!-- /gate -->", page, re.DOTALL)
+    # In a process of its own: other tests add tools to the sample server.
+    command = [sys.executable, "-W", "ignore", "-m", "troth", "gate", "examples/sample_server.py:server"]
+    command += ["--format", "markdown"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert shown == done.stdout
+
+
 def test_all_that_install_takes_is_shown():
     blocks = re.findall(r"```python\n(troth\.install.*?)```", PAGE, re.DOTALL)
     (call,) = (node for node in ast.walk(ast.parse(blocks[0])) if isinstance(node, ast.Call) and node.keywords)

@@ -1,4 +1,4 @@
-"""Serves one of the servers: ``python install_process.py sdk|fastmcp|low stdio|http|stateless [PORT]``."""
+"""Serves one of the servers: ``python install_process.py sdk|task_sdk|... stdio|http|stateless [PORT]``."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import anyio
 import uvicorn
 from installed_servers import MAKERS
 from mcp.server.stdio import stdio_server
+from task_servers import TASK_MAKERS
 
 from troth.plugins.mcp_host import low_level_of
 
 
 async def main(name: str, transport: str, port: str = "0") -> None:
-    server = MAKERS[name]()
+    server = {**MAKERS, **TASK_MAKERS}[name]()
     if transport == "stdio":
         low_level = low_level_of(server)
         async with stdio_server() as (read, write):

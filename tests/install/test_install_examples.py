@@ -45,10 +45,20 @@ async def test_every_tool_of_the_sample_server_works_for_a_host_that_declares_al
 @pytest.mark.parametrize("revision", register().revisions)
 async def test_the_sample_server_hides_what_a_host_cannot_use(sample, troth_host, revision):
     async with troth_host(sample, revision=revision) as host:
-        assert set(await host.tools()) - {"grown"} == {"echo", "grow"}
+        assert set(await host.tools()) - {"grown"} == {"echo", "count", "grow"}
         with pytest.raises(HostError, match="it lends none"):
             await host.call("summarize", text="a")
         assert await host.resources() == ["sample://about"]
+
+
+@pytest.mark.anyio
+async def test_the_tool_of_the_sample_server_that_takes_long_runs_as_a_task(sample, troth_host):
+    async with troth_host(sample) as host:
+        params = {"name": "count", "arguments": {"to": 2}, "task": {}}
+        task = (await host.request("tools/call", params))["task"]["taskId"]
+        assert (await host.request("tasks/result", {"taskId": task}))["content"][0]["text"] == "counted"
+        said = [one["params"].get("statusMessage") for one in host.heard if one["method"].endswith("tasks/status")]
+        assert "1 of 2" in said
 
 
 def test_the_sample_server_is_honest(sample, assert_honest):

@@ -48,7 +48,7 @@ def requires(requirement: Requirement, *, message: str = "") -> Callable[[_T], _
 
     def mark(target: _T) -> _T:
         done = 0
-        for layer in _layers(target, INSIDE):
+        for layer in layers(target, INSIDE):
             try:
                 setattr(layer, MARK, both(need, _own(layer)))
             except (AttributeError, TypeError, ValueError):
@@ -64,7 +64,7 @@ def requires(requirement: Requirement, *, message: str = "") -> Callable[[_T], _
 def marked(thing: object) -> Need | None:
     """What the marks on a function, or on the function inside ``thing``, ask for together; None without marks."""
     need: Need | None = None
-    for layer in _layers(thing, WITHIN):
+    for layer in layers(thing, WITHIN):
         need = both(need, _own(layer))
     return need
 
@@ -74,8 +74,13 @@ def _own(layer: object) -> Need | None:
     return found if isinstance(found, Need) else None
 
 
-def _layers(thing: object, within: tuple[str, ...]) -> Iterator[object]:
-    """The object itself, then what it wraps, from the outside in."""
+def layers(thing: object, within: tuple[str, ...]) -> Iterator[object]:
+    """The object itself, then what it wraps, from the outside in.
+
+    Args:
+        thing: A function, or what a decorator made of one.
+        within: Attributes that lead further in: `INSIDE` or `WITHIN`.
+    """
     seen: list[object] = []
     waiting = [thing]
     while waiting and len(seen) < DEEPEST:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from troth.capabilities.paths import shown
@@ -152,6 +153,8 @@ class Needs:
     def of(self, primitive: Primitive, function: object = None, meta: object = None) -> Need | None:
         """What a primitive needs. Not cached: ask once, when it is registered, and keep the answer.
 
+        Equal needs are the same object, so that who judges many can tell them by identity.
+
         Args:
             primitive: Which.
             function: The function behind it, or the framework's object around it, for its marks.
@@ -162,7 +165,7 @@ class Needs:
         need = both(need, self.settings.of(primitive))
         if self._callback is not None and (told := self._callback(primitive)) is not None:
             need = both(need, _as_need(told))
-        return need
+        return None if need is None else _one(need)
 
 
 NEEDS: Final = "__troth_needs__"
@@ -173,6 +176,12 @@ def needs_of(server: object) -> Needs:
     """The sources of needs that a server object was given; without any, its marks and ``_meta`` speak alone."""
     found = getattr(server, NEEDS, None)
     return found if isinstance(found, Needs) else Needs()
+
+
+@lru_cache(maxsize=1024)
+def _one(need: Need) -> Need:
+    """The first of those that are equal."""
+    return need
 
 
 def _as_need(value: Requirement | Need) -> Need:

@@ -8,6 +8,7 @@ server: what is changed before it runs is in the lists when they are first read.
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
 logger = logging.getLogger(__name__)
+
+TASKS = "tasks"
+"""Family of what is told of tasks; the URI of such a change is the id of a task."""
 
 MOST_UPDATES = 1000
 """URIs that wait to be sent to one host; more are given up, since it is not reading."""
@@ -81,6 +85,7 @@ class _Running:
     thread: int
     loop: object
     bus: Audience
+    name: str = field(default_factory=secrets.token_hex)
     audiences: set[Audience] = field(default_factory=set[Audience])
 
     def heard(self, change: Change | None) -> None:
@@ -129,8 +134,7 @@ class Announcer:
 
     def join(self, state: object, audience: Audience) -> Callable[[], None] | None:
         """Adds an audience to the run that it belongs to; gives what removes it again. None if nothing runs."""
-        here = [running for running in self._running if running.thread == threading.get_ident()]
-        running = next((running for running in here if running.state is state), here[-1] if here else None)
+        running = self._here(state)
         if running is None:
             return None
         running.audiences.add(audience)
@@ -142,6 +146,26 @@ class Announcer:
 
         return leave
 
+    def run_of(self, state: object) -> str:
+        """Name of the run that a session belongs to; empty if nothing runs."""
+        running = self._here(state)
+        return "" if running is None else running.name
+
+    def spawn(self, state: object, work: Callable[[], Awaitable[None]]) -> bool:
+        """Does something in the background, as long as the run of a session goes on. What it raises is logged.
+
+        Returns:
+            Whether there is a run.
+        """
+        running = self._here(state)
+        if running is not None:
+            running.tasks.start_soon(_guarded, work)
+        return running is not None
+
+    def _here(self, state: object) -> _Running | None:
+        here = [running for running in self._running if running.thread == threading.get_ident()]
+        return next((running for running in here if running.state is state), here[-1] if here else None)
+
     def tell(self, change: Change) -> None:
         """Tells of a change, from any thread. Never waits for a host."""
         for running in tuple(self._running):
@@ -149,6 +173,13 @@ class Announcer:
                 running.bus.mark(change)
             else:
                 _elsewhere(running, change)
+
+
+async def _guarded(work: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await work()
+    except Exception:
+        logger.exception("work in the background of a server failed")
 
 
 def _elsewhere(running: _Running, change: Change) -> None:

@@ -17,14 +17,16 @@ from fastmcp.prompts import Prompt
 from fastmcp.resources import Resource, ResourceTemplate
 from fastmcp.server.middleware import Middleware as FastMCPMiddleware
 from fastmcp.tools import Tool
+from mcp_types import ToolExecution
 
 from troth.gating import Need, Primitive, both, from_meta, marked, with_need
 from troth.plugins import install as installing
 from troth.plugins.announcing import Change
 from troth.plugins.fastmcp import components, fetches, holders, leaves
 from troth.plugins.fastmcp import facts as facts_of
-from troth.plugins.honest import FAMILIES, UNKNOWN, Honest, Unknown
+from troth.plugins.honest import FAMILIES, UNKNOWN, Unknown
 from troth.plugins.mcp_install import insert, prepare
+from troth.plugins.tasking import takes_long
 from troth.plugins.watching import watch
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ class FastMCPSource:
         self._changed = changed
         self._needs: dict[PrimitiveKind, dict[str, Need | None]] = {}
         self._any: dict[PrimitiveKind, bool] = {}
+        self._long: dict[str, bool] = {}
+        self._any_long: bool | None = None
         self._watched: dict[int, object] = {}
         self._stable = True
         self.version = 0
@@ -114,6 +118,29 @@ class FastMCPSource:
             known[name] = need
         return need
 
+    @property
+    def long_running(self) -> bool:
+        """See ``Source``."""
+        if self._any_long is None:
+            tools = [one for provider in leaves(self._server) for one in components(provider) if isinstance(one, Tool)]
+            long = [tool for tool in tools if _long(tool)]
+            self._any_long = bool(long or self._options.tasks.names)
+        return self._any_long
+
+    async def takes_long(self, name: str, _context: object) -> bool:
+        """See ``Source``."""
+        if name in self._options.tasks.names:
+            return True
+        if not self.long_running:
+            return False
+        if name not in self._long:
+            tool = await self._server.get_tool(name)
+            found = tool is not None and _long(tool)
+            if not self._stable or len(self._long) >= MOST_REMEMBERED:
+                return found
+            self._long[name] = found
+        return self._long[name]
+
     async def exists(self, uri: str, _context: object) -> bool:
         """See ``Source``."""
         return await self._component("resources", uri) is not None
@@ -146,6 +173,8 @@ class FastMCPSource:
         self.version += 1
         self._needs.clear()
         self._any.clear()
+        self._long.clear()
+        self._any_long = None
         self._watch()
         for family in dict.fromkeys(FAMILIES.values()):
             self._changed(Change(family))
@@ -165,6 +194,13 @@ def _stated(component: Any) -> Need | None:
     return both(need, from_meta(component.meta))
 
 
+def _long(tool: Tool) -> bool:
+    """Whether a tool takes long. Its ``execution`` says so too, which goes through mounts as its function does not."""
+    if takes_long(tool):
+        tool.execution = ToolExecution(task_support="optional")
+    return tool.execution is not None and tool.execution.task_support in {"optional", "required"}
+
+
 def install(server: object, options: Options) -> Middleware:
     """Installs Troth in a FastMCP server.
 
@@ -176,8 +212,7 @@ def install(server: object, options: Options) -> Middleware:
     own = cast("FastMCP[Any]", server)
     low_level = cast("Server[Any]", vars(own)["_mcp_server"])
     announcer, bus = prepare(low_level)
-    source = FastMCPSource(own, options, announcer.tell)
-    return insert(low_level, Honest(source, options.needs.settings, options.base), announcer, bus)
+    return insert(low_level, FastMCPSource(own, options, announcer.tell), options, announcer, bus)
 
 
 class Troth(FastMCPMiddleware):

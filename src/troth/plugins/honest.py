@@ -24,11 +24,13 @@ from troth.bridge.errors import (
 )
 from troth.bridge.promise import also_served
 from troth.capabilities import build, read_client
+from troth.capabilities.facts import SERVER_TASKS
 from troth.capabilities.values import is_object
 from troth.gating import META_KEY, Decision, GatingSettings, Need, Primitive, decide, missing
 from troth.gating.decide import INVALID_REQUEST, MISSING_CAPABILITY
 from troth.register import Era, register
 from troth.results import spell
+from troth.tasks.face import EXTENSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -149,6 +151,15 @@ class Source(Protocol):
         """
         ...
 
+    @property
+    def long_running(self) -> bool:
+        """Whether there is a tool that takes long."""
+        ...
+
+    async def takes_long(self, name: str, context: object, /) -> bool:
+        """Whether a tool takes long, so that a call of it may become a task."""
+        ...
+
     async def exists(self, uri: str, context: object, /) -> bool:
         """Whether there is such a resource."""
         ...
@@ -228,34 +239,59 @@ class Honest:
         source: What the plug-in knows.
         settings: What the operator says of gating.
         base: The author's own set of capabilities, which can only take away.
+        tasks: Whether calls of tools that take long may become tasks.
     """
 
-    def __init__(self, source: Source, settings: GatingSettings, base: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        settings: GatingSettings,
+        base: Mapping[str, object] | None = None,
+        *,
+        tasks: bool = False,
+    ) -> None:
         self.source = source
         self.settings = settings
         self._base = base
-        self._declared: dict[tuple[str, bool], Built] = {}
+        self._tasks = tasks
+        self._declared: dict[tuple[str, bool, frozenset[str]], Built] = {}
         self._version = -1
 
-    def declaration(self, revision: str, *, push: bool, said: Mapping[str, object] | None = None) -> Built:
+    @property
+    def runs_tasks(self) -> bool:
+        """Whether there is a tool that may run as a task."""
+        return self._tasks and self.source.long_running
+
+    def declaration(
+        self,
+        revision: str,
+        *,
+        push: bool,
+        said: Mapping[str, object] | None = None,
+        offered: frozenset[str] = SERVER_TASKS,
+    ) -> Built:
         """What to declare now on a connection.
 
         Args:
             revision: The revision in force.
             push: Whether the connection can be pushed to (legacy), or listened on (modern).
             said: What the framework would declare on it, once per session. What was built without it is remembered.
+            offered: What core tasks offer to this host, where there are any.
         """
         if said is not None:
-            return self._build(revision, push=push, said=said)
+            return self._build(revision, push=push, said=said, offered=offered)
         if self._version != self.source.version:
             self._declared, self._version = {}, self.source.version
-        key = (revision, push)
+        key = (revision, push, offered)
         if key not in self._declared:
-            self._declared[key] = self._build(revision, push=push, said=None)
+            self._declared[key] = self._build(revision, push=push, said=None, offered=offered)
         return self._declared[key]
 
-    def _build(self, revision: str, *, push: bool, said: Mapping[str, object] | None) -> Built:
+    def _build(self, revision: str, *, push: bool, said: Mapping[str, object] | None, offered: frozenset[str]) -> Built:
         facts = self.source.facts(said, revision)
+        if push and self.runs_tasks:
+            # Work in the background ends with the server, and a session has to last for it.
+            facts = replace(facts, tasks=offered, extensions={**facts.extensions, EXTENSION: {}})
         facts = facts if push else replace(facts, push=False, listen=frozenset())
         return build(facts, revision=revision, base=self._base)
 
@@ -296,7 +332,8 @@ class Honest:
             return Seen(result)
         shown: list[Any] = []
         hidden: dict[str, str] = {}
-        verdicts: dict[Need, str] = {}
+        # By identity: sources give the same object each time, and the hash of a need is of all that is in it.
+        verdicts: dict[int, tuple[Need, str, dict[str, object]]] = {}
         for item in result.get(shape.member) or ():
             name = str(item.get(shape.name, ""))
             need = self.source.entry(kind, name, item)
@@ -305,12 +342,15 @@ class Honest:
             if need is None:
                 shown.append(item)
                 continue
-            if need not in verdicts:
-                verdicts[need] = self.decide(asker, Primitive(kind, name), need).why
-            if verdicts[need]:
-                hidden[name] = verdicts[need]
+            verdict = verdicts.get(id(need))
+            if verdict is None:
+                verdict = (need, self.decide(asker, Primitive(kind, name), need).why, need.json())
+                verdicts[id(need)] = verdict
+            _, why, stated = verdict
+            if why:
+                hidden[name] = why
             else:
-                shown.append(_stating(item, need) if self.settings.meta else _silent(item))
+                shown.append(_stating(item, stated) if self.settings.meta else _silent(item))
         if not verdicts and not self.source.names(kind):
             return Seen(result)
         result = {**result, shape.member: shown}
@@ -362,9 +402,9 @@ def _used(method: str, params: Mapping[str, Any]) -> Primitive | None:
     return Primitive("templates", str(ref.get("uri", "")))
 
 
-def _stating(item: Mapping[str, Any], need: Need) -> dict[str, Any]:
+def _stating(item: Mapping[str, Any], need: Mapping[str, object]) -> dict[str, Any]:
     """An entry of a list whose ``_meta`` says what it needs, for gateways to read."""
-    return {**item, "_meta": {**(item.get("_meta") or {}), META_KEY: _json(need)}}
+    return {**item, "_meta": {**(item.get("_meta") or {}), META_KEY: need}}
 
 
 def _silent(item: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -374,11 +414,6 @@ def _silent(item: Mapping[str, Any]) -> Mapping[str, Any]:
         return item
     rest = {key: value for key, value in meta.items() if key != META_KEY}
     return {**item, "_meta": rest} if rest else {key: value for key, value in item.items() if key != "_meta"}
-
-
-@lru_cache(maxsize=1024)
-def _json(need: Need) -> dict[str, object]:
-    return need.json()
 
 
 @lru_cache(maxsize=256)

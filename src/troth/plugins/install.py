@@ -18,11 +18,13 @@ from troth.gating import NEEDS, GatingSettings, Need, Needs, read_settings, sett
 from troth.gating.needs import KINDS
 from troth.plugins.announcing import Change
 from troth.plugins.honest import CURRENT
+from troth.plugins.tasking import TaskOptions, read_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from troth.gating import Primitive, Requirement
+    from troth.tasks import Store
 
 _S = TypeVar("_S")
 
@@ -45,12 +47,14 @@ class Options:
         base: The author's own set of capabilities, which can only take away.
         announces: Families whose changes the author announces by hand.
         outside: Whether needs may come from elsewhere than marks and ``_meta``.
+        tasks: What is said of tasks.
     """
 
     needs: Needs
     base: Mapping[str, object] | None
     announces: frozenset[str]
     outside: bool
+    tasks: TaskOptions
 
 
 _installed: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -65,6 +69,8 @@ def install(
     allow_when_not_declared: bool | None = None,
     meta: bool | None = None,
     announces: Collection[str] = (),
+    tasks: Collection[str] = (),
+    task_store: Store | str | Path | None = None,
     capabilities: Mapping[str, object] | None = None,
 ) -> _S:
     """Makes a server honest: declarations, refusals, questions, results, notifications, gating.
@@ -79,13 +85,16 @@ def install(
         meta: Whether requirements are written into ``_meta``.
         announces: Families (``tools``, ``prompts``, ``resources``) of which the author announces every change with
             ``notify_..._changed``, where Troth cannot see changes by itself.
+        tasks: Tools that take long, beside those with ``@troth.task``: hosts that know tasks need not wait for them.
+        task_store: Where tasks are kept: a file (SQLite), or a store; without it they end with the process. One server
+            process uses it at a time.
         capabilities: The most to declare, short forms allowed; it takes away and never adds.
 
     Returns:
         The server.
 
     Raises:
-        TypeError: It is none of those servers.
+        TypeError: It is none of those servers, or ``tasks`` is a text.
         ValueError: It has Troth already, or the configuration is wrong.
     """
     if installed(server):
@@ -97,6 +106,7 @@ def install(
         needs=Needs(requirements, need, settings),
         base=capabilities,
         announces=frozenset(announces),
+        tasks=read_options(tasks, task_store),
         outside=bool(requirements or need or any(getattr(settings, kind) for kind in KINDS)),
     )
     _installed[server] = _plugin(server).install(server, options)

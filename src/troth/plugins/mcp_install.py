@@ -15,12 +15,15 @@ from troth.plugins.honest import Honest
 from troth.plugins.mcp_middleware import Middleware
 from troth.plugins.mcp_session import change_of, event
 from troth.plugins.mcp_source import LowLevelSource, McpServerSource
+from troth.plugins.mcp_tasks import Tasks
+from troth.plugins.tasking import METHODS, Tasking
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from mcp.server.subscriptions import ServerEvent, SubscriptionBus
 
+    from troth.plugins.honest import Source
     from troth.plugins.install import Options
 
     LowLevel = Server[Any]
@@ -36,14 +39,12 @@ def install(server: object, options: Options) -> Middleware:
         own = cast("MCPServer[Any]", server)
         low_level = cast("LowLevel", vars(own)["_lowlevel_server"])
         announcer, bus = prepare(low_level, cast("SubscriptionBus", vars(own)["_subscriptions"]))
-        source = McpServerSource(own, options.needs, announcer.tell)
-        return insert(low_level, Honest(source, options.needs.settings, options.base), announcer, bus)
+        return insert(low_level, McpServerSource(own, options, announcer.tell), options, announcer, bus)
     if isinstance(server, Server):
         own_server = cast("LowLevel", server)
         listens = own_server.get_request_handler("subscriptions/listen") is not None
         announcer, bus = prepare(own_server)
-        source = LowLevelSource(own_server, options, listens=listens)
-        return insert(own_server, Honest(source, options.needs.settings, options.base), announcer, bus)
+        return insert(own_server, LowLevelSource(own_server, options, listens=listens), options, announcer, bus)
     raise TypeError(f"{type(server).__module__}.{type(server).__qualname__} is neither MCPServer nor Server of mcp 2")
 
 
@@ -97,9 +98,16 @@ SERVED: Final[Mapping[str, tuple[Any, Any]]] = {
 """Methods that are served where the framework does not."""
 
 
-def insert(server: LowLevel, honest: Honest, announcer: Announcer, bus: SubscriptionBus) -> Middleware:
+def insert(
+    server: LowLevel, source: Source, options: Options, announcer: Announcer, bus: SubscriptionBus
+) -> Middleware:
     """Puts the middleware behind those that come with the framework, and before those of the author."""
-    middleware = Middleware(honest, announcer, bus, server)
+    tasks: Tasks | None = None
+    if all(server.get_request_handler(method) is None for method in METHODS):
+        tasks = Tasks(Tasking(options.tasks), announcer, source, server)
+        tasks.serve()
+    honest = Honest(source, options.needs.settings, options.base, tasks=tasks is not None)
+    middleware = Middleware(honest, announcer, bus, server, tasks)
     ours = [place for place, one in enumerate(server.middleware) if type(one).__module__ in FIRST]
     server.middleware.insert(ours[-1] + 1 if ours else 0, middleware)
     return middleware

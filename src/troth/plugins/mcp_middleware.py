@@ -7,6 +7,7 @@ it refuses by the declaration first, and the SDK's own checks come after. What h
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import mcp_types as types
@@ -17,11 +18,12 @@ from troth.gating import ELICITATION_URL
 from troth.plugins.announcing import Audience, Change
 from troth.plugins.honest import CURRENT, LISTS, Current, coded, declared_by, read, spelled
 from troth.plugins.mcp_session import STATE, Session, SessionState, as_dict, connection_of, not_met
+from troth.plugins.tasking import CALL, supporting
 from troth.plugins.telemetry import note_list
 from troth.register import Era, register
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from mcp.server.connection import Connection
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -30,8 +32,12 @@ if TYPE_CHECKING:
     from troth.bridge.errors import ErrorValue
     from troth.plugins.announcing import Announcer
     from troth.plugins.honest import Honest
+    from troth.plugins.mcp_tasks import Tasks
 
     Context = ServerRequestContext[Any, Any]
+
+ABOUT_TASKS: Final = frozenset({"subscriptions/listen", "tools/call", "tools/list"})
+"""Methods that are answered otherwise where tools may run as tasks."""
 
 LISTEN_FAMILIES: Final[Mapping[str, str]] = {
     "toolsListChanged": "tools.listChanged",
@@ -50,12 +56,14 @@ class Middleware:
         announcer: Who is told of changes.
         bus: What modern listeners hang on.
         server: The low-level server.
+        tasks: Runs tools that take long; None where the author serves tasks.
     """
 
     honest: Honest
     announcer: Announcer
     bus: SubscriptionBus
     server: Any
+    tasks: Tasks | None = None
 
     def tell(self, change: Change) -> None:
         """Tells all hosts of a change, from any thread."""
@@ -93,6 +101,37 @@ class Middleware:
             ctx = await self._filtered(ctx, asker)
         elif method == "resources/subscribe" and not await self.honest.source.exists(_uri(ctx), ctx):
             raise _error(resource_not_found(_uri(ctx), asker.revision))
+        answer = partial(self._answered, ctx, asker, call_next)
+        if self.tasks is not None and method in ABOUT_TASKS and self.honest.runs_tasks:
+            return await self._with_tasks(self.tasks, ctx, session, answer)
+        result = await answer(session)
+        if state is not None:
+            state.noted(method, ctx.params)
+        return result
+
+    async def _with_tasks(
+        self,
+        tasks: Tasks,
+        ctx: Context,
+        session: Session,
+        answer: Callable[[Session], Awaitable[dict[str, Any]]],
+    ) -> HandlerResult:
+        """A request that may be answered with a task, or speaks of tasks."""
+        if ctx.method == "subscriptions/listen":
+            return await tasks.listen(ctx, session, partial(answer, session))
+        begun = await tasks.begin(ctx, session, answer) if ctx.method == "tools/call" else None
+        if begun is not None:
+            return begun
+        result = await answer(session)
+        if ctx.method != "tools/list":
+            return result
+        declared = session.asker.built.has(CALL)
+        names = [name for tool in result["tools"] if await self.honest.source.takes_long(name := tool["name"], ctx)]
+        return supporting(result, names if declared else None)
+
+    async def _answered(self, ctx: Context, asker: Current, call_next: CallNext, session: Session) -> dict[str, Any]:
+        """What the framework answers, as this asker may have it."""
+        method = ctx.method
         token = CURRENT.set(asker)
         try:
             result = await call_next(ctx)
@@ -105,8 +144,6 @@ class Middleware:
             raise
         finally:
             CURRENT.reset(token)
-        if state is not None:
-            state.noted(method, ctx.params)
         return await self._shaped(method, asker, as_dict(result), session, ctx)
 
     async def _shaped(
@@ -127,6 +164,10 @@ class Middleware:
         elif session.swallowed(result):
             raise cast("MCPError", session.refused)
         return spelled(method, result, asker.revision)
+
+    def _offered(self, ctx: Context) -> frozenset[str]:
+        """What core tasks offer to a host."""
+        return frozenset() if self.tasks is None or not self.honest.runs_tasks else self.tasks.offered(ctx)
 
     def _own(self, method: str) -> bool:
         """Whether the server has a handler for a method."""
@@ -155,7 +196,7 @@ class Middleware:
         revision = str(result.get("protocolVersion"))
         push = connection.has_standalone_channel and self.announcer.running
         said = cast("dict[str, object]", result.get("capabilities") or {})
-        built = self.honest.declaration(revision, push=push, said=said)
+        built = self.honest.declaration(revision, push=push, said=said, offered=self._offered(ctx))
         client = read((ctx.params or {}).get("capabilities"), revision)
         before: SessionState | None = connection.state.get(STATE)
         state = SessionState(Current(revision, client, built, self.tell), ctx.session)

@@ -14,13 +14,13 @@ from mcp_types import ErrorData
 from pydantic import BaseModel
 
 from troth.gating import CapabilityNotMet, Decision, Need, Primitive, decide
-from troth.plugins.announcing import Audience, Change
+from troth.plugins.announcing import TASKS, Audience, Change
 from troth.plugins.asking import foreign, needed, place
 from troth.plugins.telemetry import note_refusal
 from troth.register import Era
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from mcp.server.connection import Connection
     from mcp.server.context import HandlerResult
@@ -54,6 +54,7 @@ EVENTS: Final[Mapping[str, Callable[[], ServerEvent]]] = {
 CHANGED: Final[Mapping[str, str]] = {f"notifications/{family}/list_changed": family for family in NOTICES}
 """Method of a notification -> its family."""
 
+ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 UPDATED: Final = "notifications/resources/updated"
 
 
@@ -121,6 +122,7 @@ class SessionState:
         subscribed: URIs whose updates it wants.
         audience: How it is told of changes; None if it is not.
         leave: Ends that.
+        status: Tells it of a task, by its id.
     """
 
     asker: Current
@@ -129,10 +131,14 @@ class SessionState:
     subscribed: set[str] = field(default_factory=set[str])
     audience: Audience | None = None
     leave: Callable[[], None] | None = None
+    status: Callable[[str], Awaitable[None]] | None = None
 
     async def tell(self, change: Change) -> None:
         """Sends a change, if it was promised and, for an update, asked for."""
-        if self.wants(change):
+        if change.family == TASKS:
+            if self.status is not None and change.uri is not None:
+                await self.status(change.uri)
+        elif self.wants(change):
             await self.session.send_notification(notification(change))
 
     def wants(self, change: Change) -> bool:
@@ -153,7 +159,15 @@ class SessionState:
 
 
 class Session(ServerSession):
-    """A session of the SDK that sends what was promised, and asks for what the host declared."""
+    """A session of the SDK that sends what was promised, and asks for what the host declared.
+
+    Attributes:
+        asker: The host.
+        state: What is known of a legacy session.
+        refused: The last question that was refused before it left.
+        agreed: What the acknowledgement of a listen says beside the framework's kinds.
+        acknowledged: Called when it was sent.
+    """
 
     def __init__(
         self,
@@ -164,11 +178,19 @@ class Session(ServerSession):
         bus: SubscriptionBus,
     ) -> None:
         vars(self).update(vars(inner))
-        self._asker = asker
-        self._state = state
+        self.asker = asker
+        self.state = state
         self._method = method
         self._bus = bus
         self.refused: NotMet | None = None
+        self.agreed: Mapping[str, Any] = {}
+        self.acknowledged: Callable[[], None] | None = None
+
+    def moved(self, channel: Any, connection: Connection) -> Session:
+        """The same session on another channel, for work that goes on when the request has been answered."""
+        session = Session(self, self.asker, self.state, self._method, self._bus)
+        vars(session).update(_request_outbound=channel, _connection=connection)
+        return session
 
     def swallowed(self, result: Mapping[str, Any]) -> bool:
         """Whether a result only repeats a refusal in words, as a framework does that makes results of errors."""
@@ -184,7 +206,7 @@ class Session(ServerSession):
         """
         params = request.params
         self.check(request.method, None if params is None else params.model_dump(by_alias=True, exclude_none=True))
-        unset = {member: None for member in foreign(request.method, self._asker.revision) if hasattr(params, member)}
+        unset = {member: None for member in foreign(request.method, self.asker.revision) if hasattr(params, member)}
         if unset:
             request = request.model_copy(update={"params": cast("Any", params).model_copy(update=unset)})
         return await super().send_request(request, result_type, *args, **kwargs)
@@ -196,38 +218,49 @@ class Session(ServerSession):
             CapabilityNotMet: It did not.
         """
         need = needed(method, params)
-        if not self._asker.can(need):
+        if not self.asker.can(need):
             raise self.refusal(method, need)
 
     def refusal(self, method: str, need: Requirement) -> NotMet:
         """The refusal of a request that the host did not declare."""
-        decision = decide(Primitive("tools", method), Need(need), self._asker.client)
+        decision = decide(Primitive("tools", method), Need(need), self.asker.client)
         words = f"Client missing capabilities to answer '{method}': {', '.join(decision.missing)}"
-        self.refused = not_met(self._asker, method, replace(decision, message=words), place())
+        self.refused = not_met(self.asker, method, replace(decision, message=words), place())
         return self.refused
 
     async def send_notification(self, notification: Any, related_request_id: types.RequestId | None = None) -> None:
         """Tells the host, if it was promised that it is told."""
         method: str = notification.method
         if self._method == "subscriptions/listen":
-            await super().send_notification(notification, related_request_id)
+            await self._streamed(notification, related_request_id)
             return
         uri = str(notification.params.uri) if method == UPDATED else None
         if method not in CHANGED and uri is None:
             await super().send_notification(notification, related_request_id)
             return
         change = Change("resources" if uri is not None else CHANGED[method], uri)
-        if self._asker.era is Era.MODERN:
+        if self.asker.era is Era.MODERN:
             await self._bus.publish(event(change))
-        elif self._state is not None and self._state.wants(change):
+        elif self.state is not None and self.state.wants(change):
             await super().send_notification(notification, related_request_id)
         else:
             logger.info("%s was not sent: the host was not promised it, or did not ask for it", method)
 
+    async def _streamed(self, notification: Any, related_request_id: types.RequestId | None) -> None:
+        """What goes out on the stream of a listen; the acknowledgement says what else is told there."""
+        first = notification.method == ACKNOWLEDGED
+        if first and self.agreed:
+            kinds = notification.params.notifications.model_copy(update=dict(self.agreed))
+            params = notification.params.model_copy(update={"notifications": kinds})
+            notification = notification.model_copy(update={"params": params})
+        await super().send_notification(notification, related_request_id)
+        if first and self.acknowledged is not None:
+            self.acknowledged()
+
     async def send_log_message(self, level: Any, data: Any, *args: Any, **kwargs: Any) -> None:
         """Sends a log message, if logging is declared and the host wants the level."""
-        if not self._asker.built.has("logging"):
+        if not self.asker.built.has("logging"):
             logger.info("a log message was not sent: logging is not declared to this host")
-        elif self._state is None or level not in LEVELS or LEVELS.index(level) >= self._state.level:
+        elif self.state is None or level not in LEVELS or LEVELS.index(level) >= self.state.level:
             # The method is deprecated with the capability (SEP-2577); hosts of today still want messages.
             await super().send_log_message(level, data, *args, **kwargs)  # pyright: ignore[reportDeprecated]

@@ -15,11 +15,12 @@ import mcp_types as types
 
 from troth.bridge.catalogue import fits
 from troth.capabilities.facts import FAMILIES
-from troth.gating import Need, Needs, Primitive
+from troth.gating import Need, Primitive
 from troth.plugins.announcing import Change
 from troth.plugins.honest import LISTS, Unknown
 from troth.plugins.mcp_sdk import facts as facts_of
 from troth.plugins.mcp_session import as_dict
+from troth.plugins.tasking import takes_long
 from troth.plugins.watching import watch
 from troth.register import Era, register
 
@@ -49,13 +50,15 @@ class McpServerSource:
 
     Args:
         server: The server.
-        needs: What its primitives need.
+        options: What was given to ``install``.
         changed: Told of a family when something of it is registered or removed.
     """
 
-    def __init__(self, server: MCPServer[Any], needs: Needs, changed: Callable[[Change], None]) -> None:
+    def __init__(self, server: MCPServer[Any], options: Options, changed: Callable[[Change], None]) -> None:
         self._server = server
-        self._needs = needs
+        self._needs = options.needs
+        self._options = options
+        self._long: frozenset[str] | None = None
         self._found: dict[PrimitiveKind, dict[str, Need | None]] = {}
         self._gated: dict[PrimitiveKind, list[str]] = {}
         self.version = 0
@@ -97,6 +100,23 @@ class McpServerSource:
                 return templates.get(template.uri_template)
         return None
 
+    @property
+    def long_running(self) -> bool:
+        """See ``Source``."""
+        return bool(self._takes_long())
+
+    async def takes_long(self, name: str, _context: object) -> bool:
+        """See ``Source``."""
+        return name in self._takes_long()
+
+    def _takes_long(self) -> frozenset[str]:
+        if self._long is None:
+            named = self._options.tasks.names
+            self._long = frozenset(
+                name for name, tool in self._kept("tools").items() if name in named or takes_long(tool)
+            )
+        return self._long
+
     async def exists(self, uri: str, _context: object) -> bool:
         """See ``Source``."""
         templates = self._kept("templates").values()
@@ -105,6 +125,7 @@ class McpServerSource:
     def _told(self, kind: PrimitiveKind, family: str, changed: Callable[[Change], None]) -> None:
         self._found.pop(kind, None)
         self._gated.pop(kind, None)
+        self._long = None
         self.version += 1
         changed(Change(family))
 
@@ -186,6 +207,15 @@ class LowLevelSource:
             return need
         await self._learn("templates", cast("Any", context))
         return fitting(self._found.get("templates", {}), name)
+
+    @property
+    def long_running(self) -> bool:
+        """See ``Source``."""
+        return bool(self._options.tasks.names)
+
+    async def takes_long(self, name: str, _context: object) -> bool:
+        """See ``Source``."""
+        return name in self._options.tasks.names
 
     async def exists(self, uri: str, context: object) -> bool:
         """See ``Source``. What is neither listed nor of a listed template is not known to exist."""
