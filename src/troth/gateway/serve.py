@@ -30,6 +30,8 @@ from troth.gateway.report import report
 from troth.gateway.run import Run, announce, withdraw
 from troth.gateway.settings import GatewaySettings
 from troth.gateway.state import State, state_path
+from troth.gateway.tasks import Tasks
+from troth.tasks import SqliteStore
 
 if TYPE_CHECKING:
     from troth.gateway.config import Faults
@@ -86,7 +88,8 @@ class _Running:
             _log.warning("what earlier runs remembered is lost: %s", self.state.problem)
         self.gateway = Gateway(settings, self.state, self.crew, self.limits)
         self.front = MiddleFront(self.gateway)
-        self.presence: Presence | None = None
+        self.presence = Presence(self.folder / "runs")
+        self.store: SqliteStore | None = None
         self.faults: tuple[str, ...] = ()
         self.stopping = anyio.Event()
         self.access: Access | None = None
@@ -95,6 +98,7 @@ class _Running:
 
     async def until_stopped(self) -> int:
         """Serves; returns the exit status."""
+        await self._tasks()
         await self._broker()
         self._watch()
         with anyio.open_signal_receiver(*_SIGNALS) as signals:
@@ -107,16 +111,24 @@ class _Running:
             await self.gateway.stop()
             if self.gateway.broker is not None:
                 await self.gateway.broker.close()
-            if self.presence is not None:
-                self.presence.close()
             await self.crew.close()
+            if self.store is not None:
+                await self.store.close()
+            self.presence.close()
             withdraw(self.folder, os.getpid())
+
+    async def _tasks(self) -> None:
+        """Opens the tasks that earlier runs left, and keeps those of this one."""
+        path = self.folder / "tasks.db"
+        self.store = SqliteStore(path)
+        self.gateway.tasks = Tasks(self.store, self.crew, self.limits, self.presence.name)
+        if path.exists():
+            await self.gateway.tasks.start(self.presence.alive)
 
     async def _broker(self) -> None:
         """Opens the broker where some upstream may use it. What earlier runs left open is settled."""
         if not any(BROKER in upstream.ask for upstream in self.gateway.settings.upstreams):
             return
-        self.presence = Presence(self.folder / "runs")
         broker = Broker(
             self.folder / "questions.db", self.limits, run=self.presence.name, clock=time.time, crew=self.crew
         )
