@@ -16,9 +16,11 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from troth.bridge import Bad, Cause, Frame, Kind, Lost, Outgoing, ask, error_line, opened, read, result_line, rewrite
+from troth.bridge.errors import INTERNAL
 from troth.bridge.promise import TASKS_KEY
 from troth.gateway.model import UnavailableError
 from troth.tasks.face import EXTENSION, RELATED
+from troth.wire.words import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,6 +39,8 @@ FAILURES: Final = 5
 """Looks at a task that may fail in a row: an upstream that is started again comes back, or never does."""
 _LONGEST: Final = 1024
 """Characters of the longest id that an upstream may give."""
+_WORDS: Final = 1024
+"""Characters of its words on a state that are repeated."""
 _MARK: Final = "troth-task:"
 """How the state begins by which questions of a task find it again. Only that upstream and we ever see it."""
 
@@ -221,7 +225,7 @@ class Awaiting:
             for _ in range(FAILURES):
                 found = await self._result()
                 if isinstance(found, Frame):
-                    return _unrelated(found)
+                    return await self._told_apart(found)
                 # The answer that was held back got lost. The task need not be.
                 looked = await self._look()
                 if isinstance(looked, Lost):
@@ -231,6 +235,17 @@ class Awaiting:
         finally:
             if watching is not None:
                 watching.cancel()
+
+    async def _told_apart(self, frame: Frame) -> Frame:
+        """The result of a task; or why it has none, which some servers say by its state alone."""
+        found = opened(frame)
+        if isinstance(found, Bad) or found.kind is Kind.ERROR or "content" in (found.parts or {}):
+            return frame if isinstance(found, Bad) or RELATED not in found.meta else _unrelated(found)
+        looked = await self._look()
+        if isinstance(looked, Lost) or looked.status not in _SPENT - {"completed"}:
+            return _unrelated(found)
+        words = excerpt(looked.statusMessage, _WORDS) or f"The upstream's task is {looked.status}"
+        return _frame(error_line(0, INTERNAL, words))
 
     async def _result(self) -> Frame | Lost:
         """Asks for the result once. Questions of the task come meanwhile."""
@@ -289,10 +304,10 @@ class Awaiting:
         if made.status == "completed":
             return _frame(b'{"jsonrpc":"2.0","id":0,"result":%b}' % bytes(parts.get("result", b"{}")))
         if made.status == "failed":
-            plain = error_line(0, -32603, "The upstream's task failed without an error")
+            plain = error_line(0, INTERNAL, "The upstream's task failed without an error")
             return _frame(b'{"jsonrpc":"2.0","id":0,"error":%b}' % bytes(parts["error"]) if "error" in parts else plain)
         if made.status == "cancelled":
-            return _frame(error_line(0, -32603, "The upstream cancelled its task"))
+            return _frame(error_line(0, INTERNAL, "The upstream cancelled its task"))
         if made.status == "input_required":
             return self._asking(parts.get("inputRequests", Raw(b"{}")))
         return None
@@ -380,16 +395,13 @@ def _made(frame: Frame, *, flat: bool) -> Made | Lost | None:
 
 def _unrelated(frame: Frame) -> Frame:
     """A result without the mark that it belongs to a task, which the host knows nothing of."""
-    found = opened(frame)
-    if isinstance(found, Bad) or RELATED not in found.meta:
-        return frame
-    return _frame(rewrite(found, drop_meta=(RELATED,)))
+    return _frame(rewrite(frame, drop_meta=(RELATED,)))
 
 
 def _frame(line: bytes) -> Frame:
     """A message of ours as one that came."""
     found = read(line)
-    return _frame(error_line(0, -32603, "The upstream's task has no result")) if isinstance(found, Bad) else found
+    return _frame(error_line(0, INTERNAL, "The upstream's task has no result")) if isinstance(found, Bad) else found
 
 
 def _state(value: object) -> _State | None:
