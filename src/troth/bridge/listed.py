@@ -26,6 +26,7 @@ from troth.bridge.relay import item as spelled
 from troth.bridge.write import written
 from troth.capabilities.paths import shown as printable
 from troth.gating import META_KEY, NEVER, OTHER_KEY, Need, both, from_meta
+from troth.results.table import MEMBERS
 
 Kind = Literal["tools", "prompts", "resources", "templates"]
 """A kind of list, by the name that `Source` gives it."""
@@ -72,6 +73,8 @@ class Source:
         mirrors: Whether it reads ``Mcp-Param`` headers (modern HTTP): a tool whose annotations are invalid is then
             left out, else the annotations are.
         hints: Kind -> ``ttlMs`` and ``cacheScope`` of its list, where it gave them.
+        tasks: Whether it may answer a call of any tool with a task (the extension), or of those whose ``execution``
+            says so (core).
     """
 
     name: str
@@ -87,6 +90,7 @@ class Source:
     requires: Mapping[str, Need] = field(default_factory=dict[str, "Need"])
     mirrors: bool = False
     hints: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, "tuple[int, str]"])
+    tasks: Literal["", "core", "extension"] = ""
 
     def items(self, kind: Kind) -> tuple[Mapping[str, object], ...] | None:
         """The list of a kind; None while it is not known."""
@@ -105,6 +109,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         members: The item, as `Raw`; empty for a resource that no list has.
         plan: The headers of its calls (tools); None for none.
         need: What a host must have declared to see and use it; None for nothing.
+        support: How a tool of an upstream with tasks takes them: ``optional`` or ``required``; empty for not at all.
         lines: Revision -> the item as hosts of it see it, made on demand.
     """
 
@@ -116,6 +121,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     members: Mapping[str, Raw] = {}
     plan: headers.Plan | None = None
     need: Need | None = None
+    support: str = ""
     lines: dict[str, bytes] = {}
 
     def line(self, revision: str) -> bytes:
@@ -123,8 +129,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         made = self.lines.get(revision)
         if made is None:
             definition = FORMS[self.kind].definition
-            made = written(spelled(definition, self.members, target=revision, prefix=self.prefix, name=self.shown))
-            self.lines[revision] = made
+            item = spelled(definition, self.members, target=revision, prefix=self.prefix, name=self.shown)
+            if self.support and "execution" in MEMBERS[definition, revision]:
+                item["execution"] = _OPTIONAL
+            made = self.lines[revision] = written(item)
         return made
 
 
@@ -202,6 +210,10 @@ class _Annotations(msgspec.Struct):
     lastModified: str = ""  # noqa: N815
 
 
+class _Execution(msgspec.Struct):
+    taskSupport: str = ""  # noqa: N815
+
+
 class _Argument(msgspec.Struct):
     name: str
     title: str = ""
@@ -218,6 +230,9 @@ class _Schema(msgspec.Struct):
 
 _STATES = (b"require", b"\\u")
 """What stands in the bytes of any ``_meta`` that states a requirement, if only as an escape."""
+
+_OPTIONAL = {"taskSupport": "optional"}
+"""How hosts see a tool that may run as a task: where it must, the gateway awaits it for those that ask for none."""
 
 _OBJECT = Raw(b'"object"')
 _NULL = Raw(b"null")
@@ -257,6 +272,7 @@ _read_level = msgspec.json.Decoder(dict[str, Raw] | list[Raw]).decode
 _read_any = msgspec.json.Decoder().decode
 _read_members = msgspec.json.Decoder(dict[str, Raw]).decode
 _read_text = msgspec.json.Decoder(str).decode
+_read_execution = msgspec.json.Decoder(_Execution).decode
 
 
 def _members(kind: Kind, item: Mapping[str, object], mended: list[str]) -> dict[str, Raw] | str:
@@ -387,4 +403,19 @@ def _entry(source: Source, kind: Kind, own: str, item: Mapping[str, object], pro
         own=own,
         members=members,
         plan=plan,
+        support=_support(source, members) if source.tasks and kind == "tools" else "",
     )
+
+
+def _support(source: Source, members: Mapping[str, Raw]) -> str:
+    """How a tool takes tasks, by what its upstream declared and the tool says.
+
+    Source: 2025-11-25/basic/utilities/tasks, tool-level negotiation.
+    """
+    if source.tasks == "extension":
+        return "optional"
+    try:
+        support = _read_execution(members["execution"]).taskSupport if "execution" in members else ""
+    except (msgspec.MsgspecError, RecursionError):
+        return ""
+    return support if support in ("optional", "required") else ""

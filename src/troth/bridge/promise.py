@@ -7,7 +7,8 @@ Rules of this room:
 2. Nothing is declared that the connection cannot deliver: ``listChanged`` and ``subscribe`` need a channel to push on
    (legacy) or a stream to listen on (modern).
 3. Keys of ``extensions`` and ``experimental`` pass by the operator's list alone.
-4. One function for every transport and revision; every member has its reason.
+4. Tasks are declared where an upstream has them in either face. The gateway holds the tasks of its hosts itself.
+5. One function for every transport and revision; every member has its reason.
 """
 
 from __future__ import annotations
@@ -31,6 +32,12 @@ HIDDEN = ("hide_resources", "recommended")
 
 ONE_PAGE = "page_size"
 """The hint of a host profile that it reads the first page of a list only."""
+
+TASKS = "io.modelcontextprotocol/tasks"
+"""The extension. The gateway holds tasks itself, so it does not pass like others."""
+TASKS_KEY = f'extensions["{TASKS}"]'
+CORE_TASKS = "tasks.requests.tools.call"
+"""Paths that an upstream declares whose calls may become tasks. One of them is enough for both of ours."""
 
 _CALL = "client->server request"
 _UPDATES = listen_kinds()["CAP-17"]
@@ -69,6 +76,7 @@ class Connection:
         can_listen: ``subscriptions/listen`` can be answered with a stream (modern).
         changes: The lists can change at all while the gateway runs.
         profile: The known host that it is treated as; None for none.
+        alone: Whether its credential is its own. Hosts that cannot be told apart get no list of tasks.
     """
 
     revision: str
@@ -76,6 +84,7 @@ class Connection:
     can_listen: bool = False
     changes: bool = True
     profile: HostProfile | None = None
+    alone: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +125,10 @@ def promise(
     }
     reasons |= {"logging": _known(upstreams, "logging"), "completions": _completions(upstreams)}
     reasons["resources.subscribe"] = _known(upstreams, "resources.subscribe")
+    reasons |= {path: _known(upstreams, path) for path in (CORE_TASKS, TASKS_KEY)}
     served = frozenset(path for path, reason in reasons.items() if reason.served)
+    tasks = not served.isdisjoint((CORE_TASKS, TASKS_KEY))
+    extensions = _relayed(upstreams, "extensions", lambda view: view.extensions)
     announced = served & FAMILIES if connection.changes else frozenset[str]()
     updates = frozenset({_UPDATES}) if "resources.subscribe" in served else frozenset[str]()
     listen = frozenset(f"{family}ListChanged" for family in announced) | updates
@@ -131,12 +143,19 @@ def promise(
         subscribe="resources.subscribe" in served,
         push=connection.push,
         listen=listen if connection.can_listen else frozenset[str](),
-        extensions=_relayed(upstreams, "extensions", lambda view: view.extensions),
+        tasks=_tasks(connection) if tasks else frozenset[str](),
+        extensions={**extensions, TASKS: {}} if tasks else extensions,
         experimental=_relayed(upstreams, "experimental", lambda view: view.experimental),
     )
     built = build(facts, revision=connection.revision)
     why = {path: f"{text} ({reasons[path].words})" if path in reasons else text for path, text in built.why.items()}
     return replace(built, why=why)
+
+
+def _tasks(connection: Connection) -> frozenset[str]:
+    """What is offered of core tasks (2025-11-25)."""
+    offered = frozenset({"requests.tools.call", "cancel"})
+    return offered | {"list"} if connection.alone else offered
 
 
 def also_served(built: Built, method: str) -> bool | str:

@@ -154,7 +154,7 @@ def item(
     """
     found = tree(Raw(written(members)), definition, Job(prefix, inline=False, target=target, left=sys.maxsize))
     new = cast("dict[str, object]", spelled(found, definition, target))
-    # Tasks do not pass, so no tool offers or needs one.
+    # How a tool takes tasks is up to who holds the tasks: see `troth.bridge.listed.Entry`.
     new.pop("execution", None)
     own = new.get("name")
     if definition in _NAMED and isinstance(own, str):

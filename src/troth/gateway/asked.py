@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from troth.bridge import Bad, fresh
 from troth.bridge.promise import Connection
+from troth.gateway.hosts.access import ANONYMOUS
 from troth.gateway.model import Answer
 from troth.register import Era
 from troth.results import server_info
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from troth.bridge.listed import Kind as ListKind
     from troth.capabilities import Built
     from troth.gateway.audience import Audience
-    from troth.gateway.calls import Call
     from troth.gateway.fleet import Fleet
     from troth.gateway.gateway import Gateway
     from troth.gateway.model import Host, Stream
@@ -61,7 +61,7 @@ class HostSession:
         self.audience = audience
         self.fleet = fleet
         self.level: str | None = None
-        self.running: dict[Id, Call] = {}
+        self.running: dict[Id, Running] = {}
         self.calls = 0
         self.last = time.monotonic()
         self.questions: dict[Id, tuple[Asker, str]] = {}
@@ -79,6 +79,18 @@ class HostSession:
         if found is not None:
             asker, key = found
             asker.host_answered(key, frame)
+
+
+class Running(Protocol):
+    """A request in flight that its host can withdraw."""
+
+    def withdraw(self, reason: str) -> None:
+        """The host does not want the answer any more."""
+        ...
+
+    def level(self, level: str) -> None:
+        """The host set another log level."""
+        ...
 
 
 class Asker(Protocol):
@@ -150,7 +162,13 @@ class Asked(NamedTuple):
 
 def connection_of(host: Host, *, push: bool = False) -> Connection:
     """What the connection of a host can carry."""
-    return Connection(revision=host.revision, push=push, can_listen=host.era is Era.MODERN, profile=host.profile)
+    return Connection(
+        revision=host.revision,
+        push=push,
+        can_listen=host.era is Era.MODERN,
+        profile=host.profile,
+        alone=host.principal != ANONYMOUS,
+    )
 
 
 @lru_cache(maxsize=16)

@@ -150,7 +150,7 @@ class Fleet:
         self._alone = alone
         self._loop = asyncio.get_running_loop()
         self._served: dict[tuple[str, Asker], list[Served]] = {}
-        self._promised: dict[tuple[str, bool, bool, str], Built] = {}
+        self._promised: dict[tuple[str, bool, bool, bool, str], Built] = {}
         self._hosts: dict[Host, Built] = {}
         self._telling: asyncio.TimerHandle | None = None
         self._levels: dict[object, str] = {}
@@ -355,7 +355,7 @@ class Fleet:
     def promised(self, connection: Connection) -> Built:
         """What is declared on such a connection, with reasons."""
         profile = connection.profile.id if connection.profile is not None else ""
-        key = (connection.revision, connection.push, connection.can_listen, profile)
+        key = (connection.revision, connection.push, connection.can_listen, connection.alone, profile)
         built = self._promised.get(key)
         if built is None:
             views = tuple(self._view(member) for member in self.members)
@@ -494,6 +494,7 @@ def _source(member: Member) -> Source:
         describe=settings.describe,
         requires=settings.requires,
         mirrors=settings.transport is not Transport.STDIO and member.era is Era.MODERN,
+        tasks=member.tasks,
         hints=dict(member.hints),
         tools=member.lists.get("tools"),
         prompts=member.lists.get("prompts"),

@@ -22,8 +22,10 @@ from troth.gateway.asked import Asked, HostSession, Seen, connection_of, printab
 from troth.gateway.audience import Audience
 from troth.gateway.member import FAMILIES, LISTS
 from troth.gateway.model import Answer, Host
+from troth.gateway.tasks import held
 from troth.register import Era, HostProfile, register
 from troth.results import initialize_result
+from troth.tasks import core, extension
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -55,6 +57,7 @@ METHODS: Final[Mapping[str, Callable[[Asked], Awaitable[Answer]]]] = {
     "resources/subscribe": listening.subscribe,
     "resources/unsubscribe": listening.unsubscribe,
     "subscriptions/listen": listening.listen,
+    **dict.fromkeys({*core.METHODS, *extension.METHODS}, held.held),
 }
 """What is done for each method, in every revision that has it."""
 

@@ -16,7 +16,9 @@ from troth.gateway.member import Member
 from troth.gateway.parking import Parking
 from troth.gateway.seal import Keys, Seal
 from troth.gateway.settings import Share, UpstreamSettings, spoken
+from troth.gateway.tasks import Tasks
 from troth.gateway.upstream import open_upstream
+from troth.tasks import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -70,6 +72,7 @@ class Gateway:
     Attributes:
         seal: Seals that state.
         broker: Takes questions for people or a command; None where it is off.
+        tasks: Holds the tasks of hosts; in memory, until somebody gives it a store.
         parking: Calls that wait for their modern host to come again.
         fleets: Fleet by principal and what its hosts can be asked.
         own: Fleets of single sessions, where some upstream is not shared (``share = "never"``).
@@ -91,6 +94,7 @@ class Gateway:
         self._sessions = 0
         self.broker: Broker | None = None
         self.seal = Seal(keys or Keys.made())
+        self.tasks = Tasks(MemoryStore(), crew, limits)
         self.parking: Parking[Call] = Parking(token_hex(8), limits)
         self._ending: set[asyncio.Task[None]] = set()
 

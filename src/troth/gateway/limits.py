@@ -58,6 +58,7 @@ class Limits:
         turn: How long a call that may be asked waits for the one before it on a pipe, which carries one at a time: a
             question on a pipe names no call. Longer than a person's answer takes.
         turns: Most calls that wait so for one pipe.
+        awaited: How long a task of an upstream is awaited, which is cancelled then. Tasks are for work that takes long.
         watching: How long one look at the questions counts as somebody who watches.
     """
 
@@ -106,4 +107,5 @@ class Limits:
     upstream_questions: int = 100
     turn: float = 55.0
     turns: int = 256
+    awaited: float = 3600.0
     watching: float = 5.0

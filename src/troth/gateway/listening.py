@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import msgspec
 
-from troth.bridge import BAD_PARAMS, Bad, Cause, errors, fresh, members, peek
+from troth.bridge import BAD_PARAMS, Bad, Cause, ErrorValue, errors, fresh, members, peek
 from troth.bridge.exchange import LEVELS
 from troth.gateway.asked import printable
 from troth.gateway.audience import SUBSCRIPTION, Audience
@@ -15,7 +15,9 @@ from troth.gateway.hiding import refusal
 from troth.gateway.member import FAMILIES
 from troth.gateway.model import Sort, UnavailableError
 from troth.gateway.relaying import RELAYED, unknown
+from troth.gateway.tasks.held import watched
 from troth.gateway.upstream.waiting import Refused
+from troth.tasks.extension import FILTER as TASK_IDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from troth.gateway.asked import Asked
     from troth.gateway.model import Answer
+    from troth.tasks import Task
 
 FILTERS: Final[Mapping[str, str]] = {f"{family}ListChanged": family for family in FAMILIES}
 """Field of the filter of ``subscriptions/listen`` -> the family whose changes it asks for."""
@@ -34,7 +37,7 @@ AT_ONCE: Final = 16
 ACKNOWLEDGED: Final = 5.0
 """Seconds after which a listen is acknowledged without the URIs whose upstreams have not answered."""
 
-_FILTER: Final = (*FILTERS, "resourceSubscriptions")
+_FILTER: Final = (*FILTERS, "resourceSubscriptions", TASK_IDS)
 _read_flag = msgspec.json.Decoder(bool).decode
 _read_texts = msgspec.json.Decoder(list[str]).decode
 
@@ -93,21 +96,31 @@ async def listen(asked: Asked) -> Answer:
     flags, uris = filter_
     families = [family for family in flags if asked.built.has(f"{family}.listChanged")]
     audience = Audience(asked.host, asked.stream, families, asked.frame.id)
+    tasks = await watched(asked, wanted[TASK_IDS]) if TASK_IDS in wanted else None
+    if isinstance(tasks, ErrorValue):
+        return asked.refuse(tasks)
     try:
-        return await _listened(asked, audience, families, uris)
+        return await _listened(asked, audience, families, uris, tasks)
     finally:
+        asked.gateway.tasks.leave(audience)
         asked.gateway.crew.spawn(asked.fleet.leave(audience), "leave")
 
 
-async def _listened(asked: Asked, audience: Audience, families: list[str], uris: list[str] | None) -> Answer:
+async def _listened(
+    asked: Asked, audience: Audience, families: list[str], uris: list[str] | None, tasks: tuple[Task, ...] | None
+) -> Answer:
     honoured: dict[str, object] = {name: True for name, family in FILTERS.items() if family in families}
     asked.fleet.join(audience)
     if uris is not None and asked.built.has("resources.subscribe"):
         await _watch_all(asked, audience, uris)
         honoured["resourceSubscriptions"] = [uri for uri in uris if uri in audience.watched]
+    if tasks is not None:
+        honoured[TASK_IDS] = [task.id for task in tasks]
     acknowledged = {"_meta": audience.meta, "notifications": honoured}
     asked.stream.send(fresh.notification_line("notifications/subscriptions/acknowledged", acknowledged), Sort.OTHER)
     asked.fleet.open(audience)
+    for task in tasks or ():
+        await asked.gateway.tasks.begin(audience, task.id)
     await audience.ended.wait()
     if asked.host.transport == "stdio":
         asked.stream.send(fresh.notification_line("notifications/cancelled", {"requestId": asked.frame.id}), Sort.OTHER)

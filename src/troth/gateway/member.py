@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, cast
 
 import anyio
 import msgspec
@@ -18,7 +18,7 @@ from msgspec import Raw
 from troth.bridge import Bad, Kind, Outgoing, ask, errors, opened, peek
 from troth.bridge.asks import HOST, NOTHING, client_capabilities
 from troth.bridge.exchange import LEVELS
-from troth.bridge.promise import paths
+from troth.bridge.promise import CORE_TASKS, TASKS_KEY, paths
 from troth.gateway.model import Status, UnavailableError
 from troth.gateway.settings import Share, Transport
 from troth.register import Era, Side, register
@@ -142,6 +142,7 @@ class Member:
         completes: Whether it answers ``completion/complete`` though its revision has no capability for that; None where
             the capability decides.
         dropped: Notifications that belong to no request and to nobody (logs), counted.
+        tasks: The face in which its calls may become tasks, as it was when the lists were fetched; empty for none.
         needs: Its own name of a tool -> capabilities for want of which it refused a call. Told, never enforced.
     """
 
@@ -161,6 +162,7 @@ class Member:
         self.remembered: frozenset[str] | None = None
         self.completes: bool | None = None
         self.dropped = 0
+        self.tasks: Literal["", "core", "extension"] = ""
         self.needs: dict[str, tuple[str, ...]] = {}
         self.more: list[Upstream] = []
         self.opens: Callable[[], Upstream] = lambda: self.upstream
@@ -357,6 +359,7 @@ class Member:
         self._gone = False
         self.settled.set()
         self.remembered = paths(conversation.capabilities)
+        self.tasks = _tasks(conversation)
         self.remembers(self)
         self._schedule(same=before == self.lists)
         for watcher in tuple(self.watchers):
@@ -478,6 +481,12 @@ class Member:
     def era(self) -> Era | None:
         """Era of the open conversation."""
         return self.conversation.era if self.conversation is not None else None
+
+
+def _tasks(conversation: Conversation) -> Literal["", "core", "extension"]:
+    """The face in which an upstream offers tasks."""
+    has = conversation.capabilities.has
+    return "extension" if has(TASKS_KEY) else "core" if has(CORE_TASKS) else ""
 
 
 def _items(frame: Frame, member: str) -> tuple[list[Item], str]:

@@ -19,9 +19,10 @@ from troth.gateway.asked import printable
 from troth.gateway.calls import Call
 from troth.gateway.desk import CallDesk
 from troth.gateway.hiding import refusal
-from troth.gateway.model import Status, UnavailableError
+from troth.gateway.model import Answer, Status, UnavailableError
 from troth.gateway.parking import Parked
 from troth.gateway.seal import Sealed, digest
+from troth.gateway.tasks.room import Place
 from troth.register import Era
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from troth.bridge import Frame, Id
     from troth.bridge.listed import Entry
     from troth.bridge.listed import Kind as ListKind
-    from troth.gateway.asked import Asked
+    from troth.gateway.asked import Asked, Running
     from troth.gateway.member import Member
-    from troth.gateway.model import Answer, Conversation
+    from troth.gateway.model import Conversation
 
 
 class Relayed(NamedTuple):
@@ -235,6 +236,11 @@ async def _reopened(owner: Member) -> Conversation | None:
 
 
 async def _run(asked: Asked, target: Target) -> Answer:
+    if target.entry.support or "task" in (asked.frame.parts or {}):
+        taken = await asked.gateway.tasks.taken(asked, _place(target))
+        if isinstance(taken, Answer):
+            return taken
+        target = target._replace(conversation=taken)
     call = _call(asked, target)
     if asked.session is None:
         return await _ended(asked, target, call, {})
@@ -243,7 +249,14 @@ async def _run(asked: Asked, target: Target) -> Answer:
     return await _ended(asked, target, call, asked.session.running)
 
 
-async def _ended(asked: Asked, target: Target, call: Call, running: dict[Id, Call]) -> Answer:
+def _place(target: Target) -> Place:
+    def make(asked: Asked, conversation: Conversation) -> Call:
+        return _call(asked, target._replace(conversation=conversation), asks=False)
+
+    return Place(target.owner, target.conversation, target.entry.support, make)
+
+
+async def _ended(asked: Asked, target: Target, call: Call, running: dict[Id, Running]) -> Answer:
     """Runs a call to its end, and once more if the upstream refused its headers unread."""
     identity = cast("Id", asked.frame.id)
     running[identity] = call
@@ -268,7 +281,14 @@ async def _ended(asked: Asked, target: Target, call: Call, running: dict[Id, Cal
         del running[identity]
 
 
-def _call(asked: Asked, target: Target) -> Call:
+def _call(asked: Asked, target: Target, *, asks: bool = True) -> Call:
+    """The call of a target.
+
+    Args:
+        asked: The host's request.
+        target: Where it goes.
+        asks: Whether questions about it can be answered at all.
+    """
     entry, owner, conversation, params, name, resume = target
     host, frame = asked.host, asked.frame
     level = asked.session.level if asked.session is not None else host.level
@@ -285,7 +305,7 @@ def _call(asked: Asked, target: Target) -> Call:
         timeout=owner.settings.call_timeout,
         inline_links=not asked.built.has("resources"),
     )
-    if not owner.asks or frame.method not in RELAYED:
+    if not asks or not owner.asks or frame.method not in RELAYED:
         return Call(Exchange(called), conversation, asked.stream)
     called = msgspec.structs.replace(
         called,

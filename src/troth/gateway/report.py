@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
+from troth.bridge.promise import TASKS
 from troth.gateway.asked import printable
 from troth.gateway.hiding import hidden
 from troth.gateway.member import LISTS
@@ -115,7 +116,7 @@ def _dropped(member: Member) -> list[str]:
     if member.conversation is not None:
         effective = member.conversation.capabilities.effective
         for name, allowed in (
-            ("extensions", member.settings.relay_extensions),
+            ("extensions", (TASKS, *member.settings.relay_extensions)),
             ("experimental", member.settings.relay_experimental),
         ):
             declared = effective.get(name)

@@ -31,7 +31,8 @@ from troth.gateway.run import Run, announce, withdraw
 from troth.gateway.seal import Keys
 from troth.gateway.settings import GatewaySettings
 from troth.gateway.state import State, state_path
-from troth.tasks import StoreError
+from troth.gateway.tasks import Tasks
+from troth.tasks import SqliteStore, StoreError
 
 if TYPE_CHECKING:
     from troth.gateway.config import Faults
@@ -88,7 +89,8 @@ class _Running:
             _log.warning("what earlier runs remembered is lost: %s", self.state.problem)
         self.gateway = Gateway(settings, self.state, self.crew, self.limits, self._keys(settings))
         self.front = MiddleFront(self.gateway)
-        self.presence: Presence | None = None
+        self.presence = Presence(self.folder / "runs")
+        self.store: SqliteStore | None = None
         self.faults: tuple[str, ...] = ()
         self.stopping = anyio.Event()
         self.taking = anyio.Lock()
@@ -99,6 +101,7 @@ class _Running:
 
     async def until_stopped(self) -> int:
         """Serves; returns the exit status."""
+        await self._tasks()
         await self._broker(self.gateway.settings)
         self._watch()
         with anyio.open_signal_receiver(*_SIGNALS) as signals:
@@ -111,9 +114,10 @@ class _Running:
             await self.gateway.stop()
             if self.gateway.broker is not None:
                 await self.gateway.broker.close()
-            if self.presence is not None:
-                self.presence.close()
             await self.crew.close()
+            if self.store is not None:
+                await self.store.close()
+            self.presence.close()
             withdraw(self.folder, os.getpid())
 
     def _keys(self, settings: GatewaySettings) -> Keys:
@@ -128,6 +132,14 @@ class _Running:
             _log.warning("calls that wait for answers cannot be told of after a restart: %s", keys)
             return Keys.made()
         return keys
+
+    async def _tasks(self) -> None:
+        """Opens the tasks that earlier runs left, and keeps those of this one."""
+        path = self.folder / "tasks.db"
+        self.store = SqliteStore(path)
+        self.gateway.tasks = Tasks(self.store, self.crew, self.limits, self.presence.name)
+        if path.exists():
+            await self.gateway.tasks.start(self.presence.alive)
 
     async def _broker(self, settings: GatewaySettings) -> None:
         """Opens the broker where some upstream may use it. What earlier runs left open is settled."""
@@ -149,8 +161,6 @@ class _Running:
         Raises:
             StoreError: Its file cannot be used.
         """
-        if self.presence is None:
-            self.presence = Presence(self.folder / "runs")
         path = self.folder / "questions.db"
         broker = Broker(path, self.limits, run=self.presence.name, clock=time.time, crew=self.crew)
         await broker.start(self.presence.alive)

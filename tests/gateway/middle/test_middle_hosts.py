@@ -51,6 +51,7 @@ async def test_the_first_question_of_all_is_answered_with_what_the_upstreams_rea
         assert result["supportedVersions"][0] == MODERN
         assert result["capabilities"] == {
             "completions": {},
+            "extensions": {"io.modelcontextprotocol/tasks": {}},
             "logging": {},
             "prompts": {"listChanged": True},
             "resources": {"listChanged": True, "subscribe": True},
@@ -181,28 +182,33 @@ async def test_what_was_never_seen_is_declared_with_changes_and_an_empty_list() 
 
 @pytest.mark.behaviour("CAP-25-S1", "CAP-01-S1")
 async def test_extensions_and_experimental_keys_pass_by_the_operators_list_only(upstream: str) -> None:
-    key, other = "troth/testing", "io.modelcontextprotocol/tasks"
+    key, other, tasks = "troth/testing", "other/extension", {"io.modelcontextprotocol/tasks": {}}
 
-    def more(_script: Script, shown: Any, _revision: str) -> None:
+    def more(_script: Script, shown: Any, revision: str) -> None:
         shown["experimental"]["other/key"] = {"a": 1}
+        if revision == MODERN:
+            shown["extensions"][other] = {}
 
     async with site(upstream, Twist(declare=more)) as one:
         async with serving(one.settings("one")) as served:
             for revision in (*LEGACY, MODERN):
                 async with host(served, revision) as peer:
                     found = await declared(peer)
-                    assert not {"experimental", "extensions"} & set(found)
+                    assert "experimental" not in found
+                    assert found.get("extensions") == (tasks if revision == MODERN else None)
             notes = status(served).upstreams[0].notes
             assert f"not relayed: experimental other/key, {key} (see relay_experimental)" in notes
             if upstream == MODERN:
                 assert f"not relayed: extensions {other} (see relay_extensions)" in notes
+                # The gateway has tasks of its own.
         lists = {"relay_experimental": ("other/key", "never/declared"), "relay_extensions": (other, "no/such")}
         async with serving(one.settings("one", **lists)) as served:
             for revision in (*LEGACY, MODERN):
                 async with host(served, revision) as peer:
                     found = await declared(peer)
                     assert found["experimental"] == {"other/key": {"a": 1}}
-                    assert found.get("extensions") == ({other: {}} if revision == upstream == MODERN else None)
+                    passed = {other: {}, **tasks} if upstream == MODERN else tasks
+                    assert found.get("extensions") == (passed if revision == MODERN else None)
 
 
 # What is refused
