@@ -50,7 +50,7 @@ DECLARED: dict[str, Json] = {
 """Kinds of hosts, by what they declare."""
 KINDS = ("roots", "sampling", "sampling_tools", "form", "url")
 SAID: dict[str, Json] = {
-    "roots/list": {"roots": [{"uri": "file:///work", "name": "work"}]},
+    "roots/list": {"roots": [{"uri": "file:///ada", "name": "ada"}]},
     "sampling/createMessage": {
         "role": "assistant",
         "content": {"type": "text", "text": "four"},

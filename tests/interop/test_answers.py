@@ -35,14 +35,14 @@ ON_PIPES = [("mcp2-stdio", "legacy"), ("mcp2-stdio", "modern")]
 EVERY: dict[str, tuple[dict[str, Any], str]] = {
     "test_input_required_result_elicitation": ({}, '"name": "Ada"'),
     "test_input_required_result_sampling": ({}, '"text": "Paris"'),
-    "test_input_required_result_list_roots": ({}, '"uri": "file:///work/answers"'),
-    "test_input_required_result_multiple_inputs": ({}, '"uri": "file:///work/answers"'),
+    "test_input_required_result_list_roots": ({}, '"uri": "file:///ada/answers"'),
+    "test_input_required_result_multiple_inputs": ({}, '"uri": "file:///ada/answers"'),
 }
 """Tools that ask -> arguments, and what the answer has made of their text."""
 THEIRS: dict[str, tuple[dict[str, Any], str]] = {
     "trigger-elicitation-request": ({}, "Name: Ada"),
     "trigger-sampling-request": ({"prompt": "The capital of France?", "maxTokens": 10}, "Paris"),
-    "get-roots-list": ({}, "file:///work/answers"),
+    "get-roots-list": ({}, "file:///ada/answers"),
 }
 """The same of the reference server."""
 ASKERS = {"legacy": EVERY, "modern": EVERY, "legacy-stdio": EVERY, "reference": THEIRS}

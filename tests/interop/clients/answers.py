@@ -13,7 +13,7 @@ from typing import Any
 
 NAME = "Ada"
 SAMPLED = "Paris"
-ROOT = "file:///work/answers"
+ROOT = "file:///ada/answers"
 
 
 def words() -> tuple[str, str, dict[str, dict[str, Any]]]:

@@ -14,7 +14,7 @@ const answers = {
     model: "m",
     stopReason: "endTurn",
   }),
-  "roots/list": () => ({ roots: [{ uri: "file:///work/answers", name: "answers" }] }),
+  "roots/list": () => ({ roots: [{ uri: "file:///ada/answers", name: "answers" }] }),
 };
 const capabilities = { roots: {}, sampling: {}, elicitation: { form: {} } };
 let client;
