@@ -216,6 +216,14 @@ def test_faults_can_be_read_by_programs(folder: Path) -> None:
     }
 
 
+def test_a_file_that_is_not_there_is_told_apart_from_one_with_faults(folder: Path) -> None:
+    (folder / "folder.json").mkdir()
+    for name in ("none.json", "folder.json"):
+        result = troth("check-config", name)
+        assert (result.exit_code, "cannot be read" in result.output) == (2, True)
+    assert troth("check-config").exit_code == 2
+
+
 @pytest.mark.parametrize("form", ["toml", "json"])
 def test_the_schema_can_be_printed(form: str) -> None:
     result = troth("check-config", "--schema", form)

@@ -120,6 +120,20 @@ def spoken(settings: UpstreamSettings) -> UpstreamSettings:
     return replace(settings, **{name: getattr(plain, name) for name in SHOWN})
 
 
+_RESERVED = frozenset(
+    {
+        *("accept", "accept-encoding", "content-encoding", "content-length", "content-type", "last-event-id"),
+        *("connection", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"),
+    }
+)
+
+
+def reserved(header: str) -> bool:
+    """Whether a header cannot be configured, since it belongs to the transport; so do all of MCP's own."""
+    name = header.lower()
+    return name in _RESERVED or name.startswith("mcp-")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSettings:
     """One credential of a host: a principal of its own.

@@ -100,7 +100,12 @@ START = (
     ),
     Key(name="cwd", kind=Kind.TEXT, meaning="Folder to start it in, seen from the file's own.", variables=True),
     Key(name="url", kind=Kind.TEXT, meaning="Address of a server that already runs (http or https).", variables=True),
-    Key(name="headers", kind=Kind.MAP, meaning="Headers of every request to that address.", variables=True),
+    Key(
+        name="headers",
+        kind=Kind.MAP,
+        meaning="Headers of every request to that address; none that Troth sets itself, as `Host`, `Accept`, `Mcp-*`.",
+        variables=True,
+    ),
     Key(
         name="type",
         kind=Kind.CHOICE,
