@@ -18,6 +18,8 @@ class Limits:
         sessions: Most legacy sessions at once.
         principal_sessions: Most legacy sessions of one principal.
         session_idle: How long a session without request or stream is kept.
+        classes: Most sets of keys of hosts (``relay_extensions``, ``relay_experimental``) of one principal that get
+            upstreams of their own.
         streams: Most streams (GET, listen) of one principal at once.
         running: Most requests of one principal in flight.
         listed: Most items of one list of one upstream; the rest is left out and said.
@@ -69,6 +71,7 @@ class Limits:
     sessions: int = 4096
     principal_sessions: int = 1024
     session_idle: float = 3600.0
+    classes: int = 16
     streams: int = 2048
     running: int = 1024
     listed: int = 10_000

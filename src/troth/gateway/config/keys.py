@@ -211,7 +211,7 @@ OWN = (
     Key(
         name="relay_extensions",
         kind=Kind.PATTERNS,
-        meaning="Keys of extensions of the server that hosts are shown.",
+        meaning="Keys of extensions that pass: the server's to hosts, and a host's to the server.",
         default="[]",
         form=EXTENSION,
         form_words="a key with a prefix, as in com.example/name",
@@ -219,7 +219,7 @@ OWN = (
     Key(
         name="relay_experimental",
         kind=Kind.PATTERNS,
-        meaning="Experimental keys of the server that hosts are shown.",
+        meaning="Experimental keys that pass in the same way.",
         default="[]",
     ),
 )
