@@ -219,6 +219,9 @@ class Supervisor:
                 except DownError as error:
                     why, least = error.words, error.after
                 except Exception:  # whatever it is, it must not end the attempts
+                    task = asyncio.current_task()
+                    if task is not None and task.cancelling():
+                        raise
                     _log.exception("upstream %s: a fault of Troth", self.name)
                     why, least = "a fault of Troth; see its log", 0.0
                 await self._rest(why, max(pause.next(), min(least, self._limits.back_off_most)))
