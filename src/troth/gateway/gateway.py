@@ -245,8 +245,10 @@ class Gateway:
         return prefixes
 
     def _save(self) -> None:
-        if problem := self._state.save():
-            _log.warning("what was learnt of upstreams cannot be kept: %s", problem)
+        before = self._state.problem
+        problem = self._state.save()
+        if problem and problem != before:
+            _log.warning("what is learnt of upstreams is forgotten at the end, since it cannot be kept: %s", problem)
 
     def reload(self, settings: GatewaySettings) -> None:
         """Takes other settings. Upstreams whose part is the same are not touched; hosts are told what changed."""

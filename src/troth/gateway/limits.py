@@ -31,6 +31,8 @@ class Limits:
         replay: Most bytes kept of one stream for resumption.
         replay_time: How long they are kept.
         request: How long the head, and then the body of a request may take.
+        skipped: Most bytes of a body that are read though it is refused, so that its host gets to read why.
+        skipping: How long that may take.
         keep_alive: How long a connection without request is kept. Longer than hosts keep theirs (Node 4, aiohttp 15),
             so that none sends a request into a connection that is being closed.
         stalled: How long a host may take nothing of what is sent to it.
@@ -83,6 +85,8 @@ class Limits:
     replay: int = 256 * 1024
     replay_time: float = 300.0
     request: float = 30.0
+    skipped: int = 16 * 1024 * 1024
+    skipping: float = 5.0
     keep_alive: float = 75.0
     stalled: float = 60.0
     watch: float = 0.25

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from troth.bridge.fresh import error_line
-from troth.gateway.hosts.asgi import ABORT, LIMIT_REACHED, WHOLE
+from troth.gateway.hosts.asgi import ABORT, LIMIT_REACHED, TARGET, WHOLE
 
 if TYPE_CHECKING:
     from troth.gateway.crew import Crew
@@ -105,6 +105,8 @@ class _Connection(HttpToolsProtocol):
         self.seen = 0
         super().on_headers_complete()
         extensions: dict[str, Any] = {ABORT: self.transport.abort, WHOLE: self._whole}
+        if not self.url.startswith(b"/"):
+            extensions[TARGET] = _authority(self.url)
         self.scope["extensions"] = extensions
 
     def _whole(self, scope: Scope, status: int, line: bytes) -> bool:
@@ -173,6 +175,17 @@ class _Connection(HttpToolsProtocol):
             % (status, len(line), line)
         )
         self.transport.close()
+
+
+def _authority(target: bytes) -> bytes:
+    """Host and port of a request target in absolute form; empty for what is none of http.
+
+    Source: RFC 9112, 3.2.2: a server accepts it, though only proxies are sent it.
+    """
+    scheme, _, rest = target.partition(b"://")
+    if scheme.lower() not in (b"http", b"https"):
+        return b""
+    return rest.partition(b"/")[0].partition(b"?")[0]
 
 
 class HttpServer:
