@@ -33,6 +33,8 @@ class Limits:
         request: How long the head, and then the body of a request may take.
         skipped: Most bytes of a body that are read though it is refused, so that its host gets to read why.
         skipping: How long that may take.
+        heads: Most connections of one address that have not sent the head of a request whole. The one that waits
+            longest makes room for the next, so that slow heads cannot keep others out.
         keep_alive: How long a connection without request is kept. Longer than hosts keep theirs (Node 4, aiohttp 15),
             so that none sends a request into a connection that is being closed.
         stalled: How long a host may take nothing of what is sent to it.
@@ -87,6 +89,7 @@ class Limits:
     request: float = 30.0
     skipped: int = 16 * 1024 * 1024
     skipping: float = 5.0
+    heads: int = 512
     keep_alive: float = 75.0
     stalled: float = 60.0
     watch: float = 0.25
