@@ -97,6 +97,7 @@ def _upstream(member: Member, fleet: Fleet, principal: str) -> UpstreamStatus:
         transport=member.settings.transport,
         state=upstream.status,
         why=upstream.why,
+        retry=upstream.retry,
         era=conversation.era if conversation is not None else "",
         revision=conversation.revision if conversation is not None else "",
         server=" ".join(str(info[key]) for key in ("name", "version") if key in info),
@@ -104,10 +105,10 @@ def _upstream(member: Member, fleet: Fleet, principal: str) -> UpstreamStatus:
         listed=_listed(member, fleet),
         sessions=int(conversation is not None),
         memory=cost.rss,
-        calls=cost.calls,
-        failed=cost.errors,
+        calls=cost.relayed,
+        failed=cost.failed,
         starts=cost.restarts + 1,
-        notes=(*member.notes.values(), *_dropped(member), *cost.notes),
+        notes=tuple(dict.fromkeys((*member.notes.values(), *_dropped(member), *cost.notes))),
     )
 
 

@@ -275,6 +275,26 @@ async def test_keys_of_hosts_get_upstreams_of_their_own_up_to_a_limit_and_none_w
             assert one.hears_in(one.of("tools/call")[0]) == {}
 
 
+async def test_the_status_counts_calls_of_hosts_and_says_when_a_server_is_tried_again(upstream: str) -> None:
+    async with site(upstream) as one, serving(one.settings("one"), limits=Limits(back_off=30.0, stop=0.1)) as served:
+        await served.ready()
+        async with served.modern() as peer:
+            before = status(served).upstreams[0]
+            assert (before.calls, before.failed, before.retry) == (0, 0, None)
+            await peer.ask("tools/list")
+            await peer.ask("tools/call", {"name": "log"})
+        seen = status(served).upstreams
+        assert sum(shown.calls for shown in seen) == 1
+        await one.stop()
+        async with served.modern() as peer:
+            await peer.ask("tools/call", {"name": "log"})
+        found = await until(lambda: next((shown for shown in status(served).upstreams if shown.retry), None))
+        assert found.state == "down"
+        assert 0 < found.retry <= 45
+        assert sum(shown.failed for shown in status(served).upstreams) == 1
+        await one.start()
+
+
 # What is refused
 
 
