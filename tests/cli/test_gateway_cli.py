@@ -216,6 +216,14 @@ def test_faults_can_be_read_by_programs(folder: Path) -> None:
     }
 
 
+def test_a_file_that_is_not_there_is_told_apart_from_one_with_faults(folder: Path) -> None:
+    (folder / "folder.json").mkdir()
+    for name in ("none.json", "folder.json"):
+        result = troth("check-config", name)
+        assert (result.exit_code, "cannot be read" in result.output) == (2, True)
+    assert troth("check-config").exit_code == 2
+
+
 @pytest.mark.parametrize("form", ["toml", "json"])
 def test_the_schema_can_be_printed(form: str) -> None:
     result = troth("check-config", "--schema", form)
@@ -586,6 +594,26 @@ def test_the_latest_of_several_gateways_is_shown(gateway: Run, monkeypatch: pyte
     assert result.exit_code == 0
     assert "2 gateways run; this is the latest" in result.stderr
     assert "(no file)  http://127.0.0.1:1" in result.stderr
+
+
+def test_of_two_gateways_on_one_file_the_port_tells_which(gateway: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Gateway, "answer", to_json(STATUS))
+    announced(replace(gateway, started=1.0))
+    announced(replace(gateway, pid=os.getppid(), url="http://127.0.0.1:1", started=2.0))
+    latest = troth("status", "troth.toml")
+    assert "2 gateways run; this is the latest, http://127.0.0.1:1. Give its --port to see another:" in latest.stderr
+    assert gateway.url in latest.stderr
+    other = troth("status", "--port", gateway.url.rpartition(":")[2])
+    assert (other.exit_code, other.stderr) == (0, "")
+    assert "No gateway runs on port 2 " in troth("status", "--port", "2").stderr
+
+
+def test_a_note_is_said_once_of_a_server_and_of_a_host() -> None:
+    one = UpstreamStatus(name="one", transport="stdio", state="ready", notes=("a note",))
+    host = HostStatus(name="h", principal="a", transport="http", era="legacy", revision="2025-11-25", notes=("other",))
+    twice = Status(upstreams=(one, replace(one, principal="b")), hosts=(host, replace(host, idle=2.0)))
+    shown = page(twice, colour=False, width=120, promises=False)
+    assert (shown.count("a note"), shown.count("other")) == (1, 1)
 
 
 def test_a_gateway_that_gives_no_status_is_told(gateway: Run, monkeypatch: pytest.MonkeyPatch) -> None:

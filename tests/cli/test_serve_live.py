@@ -134,3 +134,21 @@ def test_a_token_that_nobody_configured_is_told_before_the_gateway_is_ready(oper
     first, _, last = operator.serve()
     assert first.startswith("token ")
     assert last.startswith("ready http://127.0.0.1:")
+
+
+@pytest.mark.parametrize("home", ["/dev/full", "file"])
+def test_a_gateway_whose_state_cannot_be_kept_serves_and_says_so(operator: Operator, home: str) -> None:
+    operator.add("one")
+    (operator.folder / "file").touch()
+    operator.environ["HOME"] = str(operator.folder / home)
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        del operator.environ[name]
+    said = operator.serve()
+    assert said[-1].startswith("ready http://127.0.0.1:"), said
+    assert sum("what is learnt of upstreams is forgotten at the end" in line for line in said) == 1
+    assert not any("earlier runs" in line for line in said)
+    operator.send(signal.SIGTERM)
+    assert operator.gateway is not None
+    _, rest = operator.gateway.communicate(timeout=PATIENCE)
+    assert operator.gateway.returncode == 0
+    assert "forgotten" not in rest

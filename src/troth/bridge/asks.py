@@ -2,7 +2,8 @@
 
 `Asks` is a set of rows of the register by id. A path would name the same thing, but the spelling of paths is the
 register's business and ids never change. The sets are small and few (six rows), so they serve as keys: hosts of one
-principal with the same asks share their upstreams.
+principal with the same asks share their upstreams. Entries of a host's ``extensions`` and ``experimental`` that the
+operator lets pass are members too, as texts: hosts that differ in them must not share a declaration either.
 
 Three rules. An upstream is told of a capability exactly when a question of that kind will be answered.
 ``sampling.context`` is in no set: to an upstream "this server" would be the whole gateway. ``elicitation.url`` is told
@@ -13,7 +14,7 @@ Source: basic/lifecycle, capability negotiation; client/roots, client/sampling, 
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
@@ -25,13 +26,13 @@ from troth.capabilities.values import copied
 from troth.register import register
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from troth.bridge.model import Frame
     from troth.capabilities import ClientCapabilities
 
 Asks = frozenset[str]
-"""Ids of the rows that somebody answers for: of `ROWS`."""
+"""Ids of the rows that somebody answers for, of `ROWS`; and entries of open maps that pass (`entries_of`)."""
 
 ROOTS: Final = "CAP-02"
 ROOTS_CHANGED: Final = "CAP-03"
@@ -45,6 +46,11 @@ NOTHING: Final[Asks] = frozenset()
 
 HOST: Final = "host"
 BROKER: Final = "broker"
+
+OPEN: Final = ("extensions", "experimental")
+"""Members of a declaration that are open maps. Source: schema, ClientCapabilities."""
+LONGEST_ENTRY: Final = 4096
+"""Bytes of the longest entry of such a map that passes: it is sent with every request to a modern upstream."""
 
 _ELICITATION: Final = "CAP-07"
 _MODES: Final = {FORM: "form", URL: "url"}
@@ -71,6 +77,7 @@ def narrowed(
     answers: Asks = NOTHING,
     shared: bool = False,
     pooled: bool = False,
+    relayed: Mapping[str, Collection[str]] | None = None,
 ) -> Asks:
     """What one upstream may ask on behalf of hosts with these asks.
 
@@ -81,7 +88,9 @@ def narrowed(
         shared: Whether the upstream knows several principals by one credential, and has no session of each. Then no
             visit to an address is asked for: what one person allows there, another one would use.
         pooled: Whether one session serves hosts of several principals at once. Then no host is asked anything, since
-            nothing would tell which.
+            nothing would tell which; and the upstream is told no entry of an open map, since those of one host are not
+            another's.
+        relayed: Keys of each of `OPEN` that the operator lets this upstream see.
     """
     own = asks if HOST in ask and not pooled else NOTHING
     found = own | answers
@@ -89,12 +98,53 @@ def narrowed(
         found -= {ROOTS_CHANGED}
     if shared or pooled:
         found -= {URL}
-    return found & ROWS
+    passed = NOTHING if pooled else frozenset(text for text in asks - ROWS if _passes(text, relayed or {}))
+    return (found & ROWS) | passed
+
+
+def entries_of(capabilities: ClientCapabilities, relayed: Mapping[str, Collection[str]]) -> Asks:
+    """Entries of a host's open maps that may pass to some upstream: each a text with member, key and settings.
+
+    Args:
+        capabilities: What the host declared.
+        relayed: Keys of each of `OPEN` that some upstream may see.
+    """
+    texts = (
+        _entry(member, key, value)
+        for member in OPEN
+        for key, value in cast("dict[str, object]", capabilities.effective.get(member, {})).items()
+        if key in relayed.get(member, ())
+    )
+    return frozenset(text for text in texts if len(text) <= LONGEST_ENTRY)
+
+
+def open_maps(asks: Asks) -> dict[str, dict[str, dict[str, object]]]:
+    """The entries among these asks, by member and key."""
+    made: dict[str, dict[str, dict[str, object]]] = {}
+    for text in sorted(asks - ROWS):
+        member, key, value = _read_entry(text)
+        made.setdefault(member, {})[key] = value
+    return made
+
+
+def _passes(text: str, relayed: Mapping[str, Collection[str]]) -> bool:
+    member, key, _ = _read_entry(text)
+    return key in relayed.get(member, ())
+
+
+def _entry(member: str, key: str, value: object) -> str:
+    return msgspec.json.encode([member, key, value], order="sorted").decode()
+
+
+_read_entry = msgspec.json.Decoder(tuple[str, str, dict[str, object]]).decode
 
 
 def client_facts(asks: Asks) -> ClientFacts:
     """The facts on which a declaration with these asks stands."""
+    maps = open_maps(asks)
     return ClientFacts(
+        extensions=maps.get("extensions", {}),
+        experimental=maps.get("experimental", {}),
         roots=ROOTS in asks,
         roots_changed=ROOTS_CHANGED in asks,
         sampling=SAMPLING in asks,
@@ -138,7 +188,7 @@ def required(frame: Frame, revision: str) -> tuple[str, ...]:
     return tuple(sorted(shown(spell(key)) for key in read_client(given, revision).in_force))
 
 
-@cache
+@lru_cache(maxsize=512)
 def _built(asks: Asks, revision: str) -> dict[str, object]:
     return build_client(client_facts(asks), revision=revision).capabilities
 

@@ -41,7 +41,7 @@ def command(config: str | None, style: str, schema: str | None) -> None:
     if schema is not None:
         _print_schema(config, schema)
         return
-    from troth.cli.configured import chosen, tokens_file
+    from troth.cli.configured import UNUSABLE, chosen, tokens_file
     from troth.gateway.config import Faults, load_with_tokens
 
     path = chosen(config)
@@ -54,7 +54,7 @@ def command(config: str | None, style: str, schema: str | None) -> None:
         click.echo(json.dumps(told, indent=2, ensure_ascii=False))
     else:
         _tell(path, names, faults, notes)
-    sys.exit(FAULTY if faults else 0)
+    sys.exit(0 if not faults else FAULTY if Path(path).is_file() else UNUSABLE)
 
 
 def _print_schema(config: str | None, form: str) -> None:

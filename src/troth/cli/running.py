@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import urlsplit
 
 import click
 
@@ -29,11 +30,12 @@ def fail(message: str) -> NoReturn:
     sys.exit(NOT_RUNNING)
 
 
-def running(config: str | None) -> Run:
+def running(config: str | None, port: int | None = None) -> Run:
     """The gateway that runs, or the one that serves a file; ends the command where there is none.
 
     Args:
         config: The configuration file; None for the latest gateway.
+        port: The port that it listens on; None for any.
     """
     from troth.cli.configured import states
     from troth.gateway.run import running as found
@@ -41,11 +43,16 @@ def running(config: str | None) -> Run:
     runs = [run for run in found(states()) if run.url]
     if config is not None:
         runs = [run for run in runs if run.config == str(Path(config).resolve())]
+    if port is not None:
+        runs = [run for run in runs if urlsplit(run.url).port == port]
     if not runs:
-        fail(f"No gateway runs{f' on {config}' if config else ''} that has an address. Start one: troth serve")
+        at = f" on port {port}" if port is not None else ""
+        fail(f"No gateway runs{f' on {config}' if config else ''}{at} that has an address. Start one: troth serve")
     if len(runs) > 1:
         listed = "\n".join(f"  {run.config or '(no file)'}  {run.url}" for run in runs)
-        click.echo(f"{len(runs)} gateways run; this is the latest. Name its file to see another:\n{listed}", err=True)
+        another = "Name its file" if len({run.config for run in runs}) == len(runs) else "Give its --port"
+        told = f"{len(runs)} gateways run; this is the latest, {runs[0].url}. {another} to see another:"
+        click.echo(f"{told}\n{listed}", err=True)
     return runs[0]
 
 

@@ -116,6 +116,7 @@ def _upstreams(console: Console, upstreams: Sequence[UpstreamStatus]) -> None:
             "-" if item.memory is None else size(item.memory),
         )
     console.print(table)
+    told: set[tuple[str, str]] = set()
     for item in upstreams:
         if item.why:
             due = "" if item.retry is None else f" (next attempt in {duration(item.retry)})"
@@ -123,7 +124,10 @@ def _upstreams(console: Console, upstreams: Sequence[UpstreamStatus]) -> None:
         if item.promised:
             console.print(Text(f"{_who(item)} promises {_paths(item.promised)}"), soft_wrap=True)
         hidden = item.listed.hidden if item.listed else 0
-        _notes(console, _who(item), (*item.notes, *([f"{hidden} tools are hidden by filters"] if hidden else [])))
+        notes = (*item.notes, *([f"{hidden} tools are hidden by filters"] if hidden else []))
+        # Several credentials have connections of their own to one server, of which the same is to be said.
+        _notes(console, _who(item), [note for note in notes if (item.name, note) not in told])
+        told |= {(item.name, note) for note in notes}
 
 
 def _who(item: UpstreamStatus) -> str:
@@ -159,12 +163,14 @@ def _hosts(console: Console, hosts: Sequence[HostStatus]) -> None:
             duration(host.idle),
         )
     console.print(table)
+    told_of: set[tuple[str, str]] = set()
     for host in hosts:
         given = [item.path for item in host.promised if item.promised]
         treated = f" (treated as {_said(host.profile)})" if host.profile else ""
         told = f"{_said(host.name)}{treated} declares {_paths(host.declared)}, and is promised {_paths(given)}"
         console.print(Text(told), soft_wrap=True)
-        _notes(console, _said(host.name), host.notes)
+        _notes(console, _said(host.name), [note for note in host.notes if (host.name, note) not in told_of])
+        told_of |= {(host.name, note) for note in host.notes}
 
 
 def _promises(console: Console, host: HostStatus) -> None:

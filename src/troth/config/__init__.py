@@ -2,7 +2,17 @@
 
 from troth.config.faults import Fault, shown
 from troth.config.jsonc import LARGEST, Document, Span, read_json, read_text
-from troth.config.servers import TYPES, Entry, ServerFile, find_servers, mapping, read_entry, read_list, read_servers
+from troth.config.servers import (
+    TYPES,
+    Entry,
+    ServerFile,
+    find_servers,
+    mapping,
+    misspelt,
+    read_entry,
+    read_list,
+    read_servers,
+)
 from troth.config.variables import Unset, expand
 
 __all__ = [
@@ -17,6 +27,7 @@ __all__ = [
     "expand",
     "find_servers",
     "mapping",
+    "misspelt",
     "read_entry",
     "read_json",
     "read_list",

@@ -6,6 +6,7 @@ Three spellings are known, told apart by the member that holds the servers: ``mc
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -30,6 +31,12 @@ TYPES = {
     "streamable_http": "url",
 }
 """Values of ``type`` (or ``transport``) and the member that each needs."""
+
+LISTS = ("mcpServers", "servers", "mcp")
+"""Members of a file that hold servers, by host."""
+_LOWER = {name.lower(): name for name in LISTS}
+_NEAR = 0.8
+"""How like a name of `LISTS` another one must be to pass for it misspelt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +144,21 @@ def find_servers(path: str, document: Document) -> tuple[str, Mapping[str, Any]]
         if candidate is not None:
             line = document.line(tuple(key.split(".")))
             return Fault(path, key, "must be an object of servers by name", "", line)
+    if meant := misspelt(top):
+        name, key = meant
+        return Fault(path, name, "is no list of servers", f"did you mean {key!r}?", document.line((name,)))
     known = '"mcpServers" (Claude Desktop), "servers" (VS Code) or "mcp" (opencode)'
     return Fault(path, "", f"no servers in it. Expected {known}")
+
+
+def misspelt(top: Mapping[str, Any]) -> tuple[str, str] | None:
+    """A member that nearly has the name of a list of servers and holds objects, and the name that was meant."""
+    for name, value in top.items():
+        members = mapping(value)
+        near = difflib.get_close_matches(name.lower(), _LOWER, 1, _NEAR)
+        if name not in LISTS and near and members and all(mapping(item) is not None for item in members.values()):
+            return name, _LOWER[near[0]]
+    return None
 
 
 def mapping(value: object) -> dict[str, Any] | None:
@@ -211,6 +231,8 @@ class _Reader:
         if (wanted == "command" and not has_command) or (wanted == "url" and url_key is None):
             self.fault("", f"has no {wanted!r}" + ("" if kind else " and no 'command'"))
             return {}
+        if has_command and url_key is not None:
+            self.fault(url_key, "stands beside 'command'", "keep one of the two: a program to start, or an address")
         if wanted == "url" and url_key is not None:
             url, headers = self.string(url_key, self.members[url_key]), self.strings("headers")
             return {"kind": kind or "", "url": url or "", "url_key": url_key, "headers": headers}

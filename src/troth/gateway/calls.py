@@ -95,17 +95,36 @@ class Call:
         conversation: Where the request goes.
         stream: Where messages before the answer go.
         desk: Who asks; None where nobody can be asked.
+        declares: What a modern upstream is told of the host's capabilities where nobody can be asked; None for nothing.
     """
 
-    __slots__ = ("_conversation", "_desk", "_done", "_exchange", "_id", "_stream", "_timers", "refusal", "withdrawn")
+    __slots__ = (
+        "_conversation",
+        "_declares",
+        "_desk",
+        "_done",
+        "_exchange",
+        "_id",
+        "_stream",
+        "_timers",
+        "refusal",
+        "withdrawn",
+    )
 
     def __init__(
-        self, exchange: Exchange, conversation: Conversation, stream: Stream, desk: Desk | None = None
+        self,
+        exchange: Exchange,
+        conversation: Conversation,
+        stream: Stream,
+        desk: Desk | None = None,
+        *,
+        declares: Mapping[str, object] | None = None,
     ) -> None:
         self._exchange = exchange
         self._conversation = conversation
         self._stream = stream
         self._desk = desk
+        self._declares = declares
         self._id: Id | None = None
         self._done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -196,6 +215,8 @@ class Call:
                     outgoing = command.outgoing
                     if self._desk is not None:
                         outgoing = msgspec.structs.replace(outgoing, asks=True, declares=self._desk.declares)
+                    elif self._declares is not None:
+                        outgoing = msgspec.structs.replace(outgoing, declares=self._declares)
                     self._id = self._conversation.start(outgoing, self)
                 case SendHost():
                     self._stream.send(command.line, _SORTS[command.sort])

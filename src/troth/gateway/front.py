@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from troth.bridge import BAD_PARAMS, Bad, Kind, errors, fresh, peek, peek_meta
-from troth.bridge.asks import asks_of
 from troth.bridge.errors import ErrorValue
 from troth.bridge.exchange import LEVELS
 from troth.bridge.headers import disagreement
@@ -76,6 +75,7 @@ class MiddleFront:
         self.sessions: set[HostSession] = set()
         self._seen: dict[tuple[str, str, str], Seen] = {}
         self._known: dict[tuple[bytes, Principal, str], Host] = {}
+        self._settings = gateway.settings
 
     # Who asks
 
@@ -101,7 +101,7 @@ class MiddleFront:
             revision=revision,
             era=Era.LEGACY,
             capabilities=declared,
-            asks=asks_of(declared),
+            asks=self._gateway.asks_of(principal, declared),
             name=f"{name} {version}".strip(),
             transport=transport,
             profile=_profile(principal, name, version),
@@ -135,6 +135,10 @@ class MiddleFront:
         said = (frame.parts or {}).get("_meta")
         if said is None or len(said) > REPEATED or "progressToken" in frame.meta:
             return self._modern(frame, principal, transport)
+        if self._settings is not self._gateway.settings:
+            # Which keys of a host pass is another question now.
+            self._settings = self._gateway.settings
+            self._known.clear()
         key = (bytes(said), principal, transport)
         known = self._known.get(key)
         if known is None:
@@ -168,7 +172,7 @@ class MiddleFront:
             revision=revision,
             era=Era.MODERN,
             capabilities=declared,
-            asks=asks_of(declared),
+            asks=self._gateway.asks_of(principal, declared),
             name=f"{name} {version}".strip(),
             transport=transport,
             profile=register().hosts.get(principal.profile),

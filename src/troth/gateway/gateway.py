@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import anyio
 
-from troth.bridge.asks import BROKER, FORM, NOTHING, ROOTS, SAMPLING, narrowed
+from troth.bridge.asks import BROKER, FORM, NOTHING, OPEN, ROOTS, ROWS, SAMPLING, asks_of, entries_of, narrowed
 from troth.gateway.fleet import Fleet
 from troth.gateway.lines import Line, Spare
 from troth.gateway.member import Member
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from troth.bridge.asks import Asks
+    from troth.capabilities import ClientCapabilities
     from troth.gateway.broker import Broker
     from troth.gateway.calls import Call
     from troth.gateway.crew import Crew
@@ -98,6 +99,20 @@ class Gateway:
         self.parking: Parking[Call] = Parking(token_hex(8), limits)
         self._ending: set[asyncio.Task[None]] = set()
 
+    def asks_of(self, principal: Principal, capabilities: ClientCapabilities) -> Asks:
+        """What a host can be asked, and what of its open maps the operator lets pass: by that, hosts share upstreams.
+
+        Hosts choose the settings of their keys, and each choice has upstreams of its own: beyond ``Limits.classes`` of
+        them nothing more of the maps passes.
+        """
+        asks = asks_of(capabilities)
+        keys = {member: {key for one in self.settings.upstreams for key in _relayed(one)[member]} for member in OPEN}
+        entries = entries_of(capabilities, keys) if any(keys.values()) else NOTHING
+        if not entries or (principal, asks | entries) in self.fleets:
+            return asks | entries
+        known = sum(name == principal and not other <= ROWS for name, other in self.fleets)
+        return asks | entries if known < self.limits.classes else asks
+
     def fleet(self, principal: Principal, asks: Asks = NOTHING) -> Fleet:
         """The upstreams of a principal, for hosts that can be asked this. They start when it is first asked for."""
         fleet = self.fleets.get((principal, asks))
@@ -158,7 +173,9 @@ class Gateway:
     def _member(self, settings: UpstreamSettings, owner: Owner) -> Member:
         """The member that an owner uses, opened if there is none yet, or if it must be spoken to in another way."""
         pooled = settings.share is Share.ALWAYS
-        asks = narrowed(owner.asks, ask=settings.ask, answers=self.answers(settings), pooled=pooled)
+        asks = narrowed(
+            owner.asks, ask=settings.ask, answers=self.answers(settings), pooled=pooled, relayed=_relayed(settings)
+        )
         if pooled:
             owner = EVERYBODY
         elif settings.share is Share.AUTO:
@@ -180,7 +197,7 @@ class Gateway:
             member.remembered = _paths(seen.declared)
         member.remembers = self._remember
         member.opens = lambda: open_upstream(
-            member.settings, Spare(), self.crew, self.limits, self._eras, asks=member.asks
+            member.settings, Spare(), self.crew, self.limits, self._eras, asks=member.told
         )
         group = (owner._replace(asks=NOTHING), name)
         lines = self._lines[group] = [line for line in self._lines.get(group, ()) if line.members]
@@ -198,8 +215,8 @@ class Gateway:
 
     def _connect(self, group: tuple[Owner, str], member: Member) -> None:
         """Opens a line for a member."""
-        line = Line(member.asks, lambda other: self._connect(group, other))
-        line.upstream = open_upstream(member.settings, line, self.crew, self.limits, self._eras, asks=member.asks)
+        line = Line(member.told, lambda other: self._connect(group, other))
+        line.upstream = open_upstream(member.settings, line, self.crew, self.limits, self._eras, asks=member.told)
         line.join(member)
         self._lines[group].append(line)
 
@@ -232,8 +249,10 @@ class Gateway:
         return prefixes
 
     def _save(self) -> None:
-        if problem := self._state.save():
-            _log.warning("what was learnt of upstreams cannot be kept: %s", problem)
+        before = self._state.problem
+        problem = self._state.save()
+        if problem and problem != before:
+            _log.warning("what is learnt of upstreams is forgotten at the end, since it cannot be kept: %s", problem)
 
     def reload(self, settings: GatewaySettings) -> None:
         """Takes other settings. Upstreams whose part is the same are not touched; hosts are told what changed."""
@@ -291,3 +310,8 @@ def _families(paths: frozenset[str]) -> dict[str, frozenset[str]]:
 def _same(line: Line, settings: UpstreamSettings) -> bool:
     """Whether a line leads to where these settings lead."""
     return spoken(line.members[0].settings) == spoken(settings)
+
+
+def _relayed(settings: UpstreamSettings) -> Mapping[str, tuple[str, ...]]:
+    """Keys of open maps that pass between hosts and an upstream."""
+    return {"extensions": settings.relay_extensions, "experimental": settings.relay_experimental}

@@ -18,6 +18,8 @@ class Limits:
         sessions: Most legacy sessions at once.
         principal_sessions: Most legacy sessions of one principal.
         session_idle: How long a session without request or stream is kept.
+        classes: Most sets of keys of hosts (``relay_extensions``, ``relay_experimental``) of one principal that get
+            upstreams of their own.
         streams: Most streams (GET, listen) of one principal at once.
         running: Most requests of one principal in flight.
         listed: Most items of one list of one upstream; the rest is left out and said.
@@ -29,6 +31,10 @@ class Limits:
         replay: Most bytes kept of one stream for resumption.
         replay_time: How long they are kept.
         request: How long the head, and then the body of a request may take.
+        skipped: Most bytes of a body that are read though it is refused, so that its host gets to read why.
+        skipping: How long that may take.
+        heads: Most connections of one address that have not sent the head of a request whole. The one that waits
+            longest makes room for the next, so that slow heads cannot keep others out.
         keep_alive: How long a connection without request is kept. Longer than hosts keep theirs (Node 4, aiohttp 15),
             so that none sends a request into a connection that is being closed.
         stalled: How long a host may take nothing of what is sent to it.
@@ -70,6 +76,7 @@ class Limits:
     sessions: int = 4096
     principal_sessions: int = 1024
     session_idle: float = 3600.0
+    classes: int = 16
     streams: int = 2048
     running: int = 1024
     listed: int = 10_000
@@ -81,6 +88,9 @@ class Limits:
     replay: int = 256 * 1024
     replay_time: float = 300.0
     request: float = 30.0
+    skipped: int = 16 * 1024 * 1024
+    skipping: float = 5.0
+    heads: int = 512
     keep_alive: float = 75.0
     stalled: float = 60.0
     watch: float = 0.25

@@ -63,7 +63,7 @@ class Line:
         """Members that a legacy upstream was not told of go to a line of their own."""
         conversation = upstream.conversation
         for member in tuple(self.members):
-            if conversation is not None and conversation.era is Era.LEGACY and member.asks != self.asks:
+            if conversation is not None and conversation.era is Era.LEGACY and member.told != self.asks:
                 self.members.remove(member)
                 self._split(member)
             else:

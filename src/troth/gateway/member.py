@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from troth.bridge import Bad, Kind, Outgoing, ask, errors, opened, peek
-from troth.bridge.asks import HOST, NOTHING, client_capabilities
+from troth.bridge.asks import HOST, NOTHING, ROWS, client_capabilities
 from troth.bridge.exchange import LEVELS
 from troth.bridge.promise import CORE_TASKS, TASKS_KEY, paths
 from troth.gateway.model import Status, UnavailableError
@@ -128,9 +128,10 @@ class Member:
         prefix: Text before its names and URIs; empty for none.
         crew: Owner of the tasks that fetch.
         limits: Bounds of lists, pages and waits.
-        asks: What this upstream may ask on behalf of those who use the member.
+        told: What this upstream may ask on behalf of those who use the member, and entries of their open maps.
 
     Attributes:
+        asks: What of it are questions.
         line: The connection that it uses.
         more: Further processes, for calls about which questions may come.
         opens: Opens one.
@@ -147,12 +148,13 @@ class Member:
     """
 
     def __init__(
-        self, settings: UpstreamSettings, prefix: str, crew: Crew, limits: Limits, asks: Asks = NOTHING
+        self, settings: UpstreamSettings, prefix: str, crew: Crew, limits: Limits, told: Asks = NOTHING
     ) -> None:
         self.settings = settings
         self.name = settings.name
         self.prefix = prefix
-        self.asks = asks
+        self.told = told
+        self.asks = told & ROWS
         self.line: Line = cast("Line", None)
         self.lists: dict[str, tuple[Item, ...]] = {}
         self.hints: dict[str, tuple[int, str]] = {}
@@ -191,7 +193,7 @@ class Member:
 
     def declares(self, revision: str) -> dict[str, object] | None:
         """Client capabilities of a request to a modern upstream; None for none."""
-        return client_capabilities(self.asks, revision) if self.asks else None
+        return client_capabilities(self.told, revision) if self.told else None
 
     @property
     def of_hosts(self) -> Asks:

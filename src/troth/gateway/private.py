@@ -67,7 +67,8 @@ def read_private(path: Path) -> dict[str, Any] | str:
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
+        # The latter where the folder itself cannot be, as below a home that is a device.
         return {}
     except OSError as error:
         return f"{path}: cannot be read: {error.strerror or error}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import msgspec
 
 from troth.bridge import BAD_PARAMS, NOT_A_MESSAGE, Bad, errors, members, peek
+from troth.bridge.asks import client_capabilities
 from troth.bridge.exchange import Exchange
 from troth.bridge.exchange_model import Called, Round
 from troth.bridge.headers import mirrored
@@ -306,7 +307,11 @@ def _call(asked: Asked, target: Target, *, asks: bool = True) -> Call:
         inline_links=not asked.built.has("resources"),
     )
     if not asks or not owner.asks or frame.method not in RELAYED:
-        return Call(Exchange(called), conversation, asked.stream)
+        # What could be asked is told only where it will be answered; keys of the host hold for every request.
+        declares = (
+            None if owner.told == owner.asks else client_capabilities(owner.told - owner.asks, conversation.revision)
+        )
+        return Call(Exchange(called), conversation, asked.stream, declares=declares)
     called = msgspec.structs.replace(
         called,
         asks=owner.of_hosts & host.asks,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
+from troth.bridge.asks import OPEN, open_maps
 from troth.bridge.promise import TASKS
 from troth.gateway.asked import printable
 from troth.gateway.hiding import hidden
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from troth.gateway.front import MiddleFront
     from troth.gateway.gateway import Gateway
     from troth.gateway.member import Member
+    from troth.gateway.model import Host
 
 SHARED = "hosts share this credential and so the sessions of servers; make one token per host to keep them apart"
 RECONNECT = "{} appeared after this session began: reconnect to see it"
@@ -96,6 +98,7 @@ def _upstream(member: Member, fleet: Fleet, principal: str) -> UpstreamStatus:
         transport=member.settings.transport,
         state=upstream.status,
         why=upstream.why,
+        retry=upstream.retry,
         era=conversation.era if conversation is not None else "",
         revision=conversation.revision if conversation is not None else "",
         server=" ".join(str(info[key]) for key in ("name", "version") if key in info),
@@ -103,10 +106,10 @@ def _upstream(member: Member, fleet: Fleet, principal: str) -> UpstreamStatus:
         listed=_listed(member, fleet),
         sessions=int(conversation is not None),
         memory=cost.rss,
-        calls=cost.calls,
-        failed=cost.errors,
+        calls=cost.relayed,
+        failed=cost.failed,
         starts=cost.restarts + 1,
-        notes=(*member.notes.values(), *_dropped(member), *cost.notes),
+        notes=tuple(dict.fromkeys((*member.notes.values(), *_dropped(member), *cost.notes))),
     )
 
 
@@ -158,7 +161,7 @@ def _session(session: HostSession) -> HostStatus:
         _host(session, session.fleet),
         push=session.push,
         running=len(session.running),
-        notes=(*(RECONNECT.format(path) for path in later), *hidden(session.fleet, host)),
+        notes=(*(RECONNECT.format(path) for path in later), *_kept_back(host), *hidden(session.fleet, host)),
     )
 
 
@@ -180,8 +183,19 @@ def _host(known: HostSession | Seen, fleet: Fleet) -> HostStatus:
         promised=_promises(known.built),
         calls=known.calls,
         idle=time.monotonic() - known.last,
-        notes=tuple(hidden(fleet, host)),
+        notes=(*_kept_back(host), *hidden(fleet, host)),
     )
+
+
+def _kept_back(host: Host) -> list[str]:
+    """Keys of a host's open maps that no upstream is told."""
+    passed = open_maps(host.asks)
+    notes: list[str] = []
+    for name in OPEN:
+        declared = cast("dict[str, object]", host.capabilities.effective.get(name, {}))
+        if keys := sorted(declared.keys() - passed.get(name, {}).keys()):
+            notes.append(f"not relayed: {name} {', '.join(map(printable, keys))} (see relay_{name})")
+    return notes
 
 
 def _noted(hosts: Sequence[HostStatus]) -> list[HostStatus]:

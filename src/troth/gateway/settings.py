@@ -75,8 +75,8 @@ class UpstreamSettings:
         start_timeout: Seconds that a start may take until its first answer.
         call_timeout: Seconds that a call may take without any sign of life; None for no limit.
         poll: Seconds between two looks at the lists of an upstream that announces no changes; None for never.
-        relay_extensions: Keys of extensions of the server that hosts are shown.
-        relay_experimental: Experimental keys of the server that hosts are shown.
+        relay_extensions: Keys of extensions that pass between hosts and the server.
+        relay_experimental: Experimental keys that do.
         ask: Who may answer its questions: ``host``, ``broker``.
         roots: Folders (file URIs) that it hears of where its host has none to tell; None to refuse then.
         ask_timeout: Seconds in which its questions are answered.
@@ -118,6 +118,20 @@ def spoken(settings: UpstreamSettings) -> UpstreamSettings:
     """What of the settings concerns the conversation, not what hosts see of it."""
     plain = UpstreamSettings(name="", transport=settings.transport)
     return replace(settings, **{name: getattr(plain, name) for name in SHOWN})
+
+
+_RESERVED = frozenset(
+    {
+        *("accept", "accept-encoding", "content-encoding", "content-length", "content-type", "last-event-id"),
+        *("connection", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"),
+    }
+)
+
+
+def reserved(header: str) -> bool:
+    """Whether a header cannot be configured, since it belongs to the transport; so do all of MCP's own."""
+    name = header.lower()
+    return name in _RESERVED or name.startswith("mcp-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

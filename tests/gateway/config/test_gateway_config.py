@@ -183,6 +183,12 @@ def test_members_that_mean_nothing_here_are_noted(tmp_path: Path) -> None:
     )
 
 
+def test_a_misspelt_list_beside_the_one_that_is_read_is_noted(tmp_path: Path) -> None:
+    text = '{"mcpServers": {"a": {"command": "x"}}, "mcpservers": {"b": {"command": "y"}}}'
+    assert settings(tmp_path, text).notes == ("mcpservers: has no effect here; did you mean 'mcpServers'?",)
+    assert settings(tmp_path, '{"mcpServers": {}, "mcpServerz": {"font": 1}, "serve": 1}').notes == ()
+
+
 def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
     found = load(str(tmp_path / "none.toml"), {})
     assert isinstance(found, Faults)

@@ -156,6 +156,26 @@ async def test_rebinding_and_strange_pages_are_refused_before_all_else() -> None
             assert response.status == 403
 
 
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        (b"http://localhost/health", 200),
+        (b"HTTP://127.0.0.1:8300/health", 200),
+        (b"http://evil.example/health", 421),
+        (b"http://localhost@evil.example/health", 421),
+        (b"http://evil.example@localhost/health", 421),
+        (b"ftp://localhost/health", 421),
+    ],
+)
+async def test_a_target_in_absolute_form_is_taken_only_for_a_name_of_ours(target: bytes, status: int) -> None:
+    async with serving() as served:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
+        writer.write(b"GET %s HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n" % target)
+        async with asyncio.timeout(5):
+            assert (await reader.read()).startswith(b"HTTP/1.1 %d " % status)
+        writer.close()
+
+
 async def test_pages_of_allowed_origins_may_use_the_gateway() -> None:
     origin = "http://localhost:6274"
     async with serving(access=Access([ANN])) as served:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 
 import pytest
 from scripted_front import (
@@ -434,6 +435,38 @@ async def test_a_large_body_arrives_whole_and_a_larger_one_is_refused() -> None:
         ) as response:
             assert response.status == 413
             assert "limit: body" in (await response.json())["error"]["message"]
+
+
+_HEAD = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n%s\r\n\r\n"
+
+
+@pytest.mark.parametrize("long", [True, False], ids=["content-length", "chunked"])
+async def test_a_host_that_sends_all_before_it_reads_gets_to_read_that_its_body_is_too_large(long: bool) -> None:
+    size = 8 * 1024 * 1024
+
+    def send(port: int) -> bytes:
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as host:
+            length = b"content-length: %d" % size if long else b"transfer-encoding: chunked"
+            host.sendall(
+                b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n%s\r\n\r\n" % length
+            )
+            host.sendall(b" " * size if long else b"%x\r\n%s\r\n0\r\n\r\n" % (size, b" " * size))
+            return host.recv(65536)
+
+    async with serving(limits=Limits(body=1000)) as served:
+        assert (await asyncio.to_thread(send, served.server.port)).startswith(b"HTTP/1.1 413 ")
+
+
+async def test_a_body_that_is_refused_is_read_on_within_bounds_only() -> None:
+    limits = Limits(body=1000, skipped=5000, skipping=0.05)
+    async with serving(limits=limits) as served:
+        head = _HEAD % b"content-length: 9999999"
+        for extra, sent in ((b"", b""), (b"", b" " * 8000), (b"expect: 100-continue\r\n", b"")):
+            reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
+            writer.write(head[:-2] + extra + b"\r\n" + sent)
+            async with asyncio.timeout(5):
+                assert (await reader.read(100)).startswith(b"HTTP/1.1 413 ")
+            writer.close()
 
 
 async def _status(awaited) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from contextlib import suppress
 
 import aiohttp
 import pytest
@@ -99,6 +100,43 @@ async def test_a_host_that_takes_nothing_is_dropped(monkeypatch: pytest.MonkeyPa
             await asyncio.sleep(0.001)
         await until(lambda: not +served.app.counts.streams)
         writer.close()
+
+
+async def test_slow_heads_of_one_address_make_room_for_its_next_ones() -> None:
+    async with serving(limits=Limits(heads=3, connections=6)) as served:
+        slow: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        for number in range(12):
+            slow.append(await asyncio.open_connection("127.0.0.1", served.server.port))
+            # Some say nothing at all, some begin the second request on a connection and stop.
+            done = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n" if number % 3 == 2 else b""
+            slow[-1][1].write(done + b"GET /mcp HTTP/1.1\r\nhost: l" * (number % 3 > 0))
+            async with asyncio.timeout(5):
+                if done:
+                    await slow[-1][0].readuntil(b'"ok"}')
+                async with served.client.get(f"{served.base}/health") as response:
+                    assert response.status == 200
+            await until(lambda: sum(map(len, served.server._state.heads.values())) <= 3)
+        async with asyncio.timeout(5):
+            for reader, _ in slow[:8]:
+                with suppress(ConnectionResetError):
+                    assert await reader.read() == b""
+        for _, writer in slow:
+            writer.close()
+        await served.client.close()
+        await until(lambda: not served.server._state.heads)
+
+
+async def test_the_head_of_a_request_is_waited_for_within_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("troth.gateway.hosts.serve.SWEEP", 0.02)
+    async with serving(limits=Limits(request=0.05)) as served:
+        for begun in (b"", b"GET /mcp HTTP/1.1\r\nho"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
+            writer.write(begun)
+            async with asyncio.timeout(5):
+                with suppress(ConnectionResetError):
+                    assert await reader.read() == b""
+            writer.close()
+        await until(lambda: not served.server._state.heads)
 
 
 async def test_an_idle_connection_is_closed_and_a_busy_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

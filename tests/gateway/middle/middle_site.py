@@ -112,6 +112,11 @@ class Site:
     def of(self, method: str) -> list[dict[str, Any]]:
         return [message for message in self.heard if message.get("method") == method]
 
+    @staticmethod
+    def hears_in(message: dict[str, Any]) -> dict[str, Any]:
+        """What a modern request declares."""
+        return message["params"]["_meta"][f"{META}clientCapabilities"]
+
     async def until(self, holds: Callable[[], Any]) -> Any:
         """Waits until something holds that a message to the server may bring about."""
         async with asyncio.timeout(PATIENCE):

@@ -21,6 +21,8 @@ from troth.register import register
 from troth.testing.model import SILENT, Twist
 
 if TYPE_CHECKING:
+    from middle_site import Site
+
     from troth.testing.script import Script
 
 pytestmark = pytest.mark.anyio
@@ -209,6 +211,94 @@ async def test_extensions_and_experimental_keys_pass_by_the_operators_list_only(
                     assert found["experimental"] == {"other/key": {"a": 1}}
                     passed = {other: {}, **tasks} if upstream == MODERN else tasks
                     assert found.get("extensions") == (passed if revision == MODERN else None)
+
+
+@pytest.mark.behaviour("CAP-01-B2")
+async def test_keys_of_a_host_reach_an_upstream_by_the_operators_list_only_and_are_no_other_hosts(
+    upstream: str, revision: str
+) -> None:
+    key = "com.example/x"
+
+    def told(one: Site) -> list[Any]:
+        """The experimental keys and extensions that calls came with: of the request, or of some session."""
+        if upstream == MODERN:
+            found = [one.hears_in(message) for message in one.of("tools/call")]
+        else:
+            found = [message["params"]["capabilities"] for message in one.of("initialize")]
+        return [{name: item for name, item in one.items() if name in ("experimental", "extensions")} for one in found]
+
+    def says(number: int) -> dict[str, Any]:
+        both = {"experimental": {"a/b": {"n": number}, "c/d": {}}, "extensions": {key: {"n": number}}}
+        return {"declares": both}
+
+    async with site(upstream) as one:
+        async with serving(one.settings("one")) as served, host(served, revision, **says(1)) as peer:
+            await peer.ask("tools/call", {"name": "log"})
+            assert [seen for seen in told(one) if seen] == []
+            notes = [note for shown in status(served).hosts for note in shown.notes]
+            assert "not relayed: experimental a/b, c/d (see relay_experimental)" in notes
+        one.heard.clear()
+        lists = {"relay_experimental": ("a/b",), "relay_extensions": (key,)}
+        async with (
+            serving(one.settings("one", **lists)) as served,
+            host(served, revision, **says(1)) as peer,
+            host(served, revision, **says(2)) as other,
+            host(served, revision) as plain,
+        ):
+            for each in (plain, peer, other):
+                assert (await each.ask("tools/call", {"name": "log"})).result["content"]
+            wanted = [{"experimental": {"a/b": {"n": number}}} for number in (1, 2)]
+            if upstream == revision == MODERN:
+                wanted = [{**maps, "extensions": {key: {"n": number}}} for number, maps in enumerate(wanted, 1)]
+            assert sorted((seen for seen in told(one) if seen), key=str) == wanted
+            assert {} in told(one)
+            notes = [note for shown in status(served).hosts for note in shown.notes]
+            assert "not relayed: experimental c/d (see relay_experimental)" in notes
+
+
+async def test_keys_of_hosts_get_upstreams_of_their_own_up_to_a_limit_and_none_where_all_share_them() -> None:
+    limits = Limits(classes=2, stop=0.1)
+    async with site(MODERN) as one:
+        async with serving(one.settings("one", relay_experimental=("a",)), limits=limits) as served:
+            for number in (1, 2, 3, 1):
+                declares = {"experimental": {"a": {"n": number}}}
+                async with served.modern(declares=declares) as peer:
+                    await peer.ask("tools/call", {"name": "log"})
+            told = [one.hears_in(message) for message in one.of("tools/call")]
+            assert told == [{"experimental": {"a": {"n": number}}} if number else {} for number in (1, 2, 0, 1)]
+            # With other settings the same host is judged anew.
+            served.gateway.reload(GatewaySettings(upstreams=(one.settings("one"),)))
+            async with served.modern(declares={"experimental": {"a": {"n": 1}}}) as peer:
+                await peer.ask("tools/call", {"name": "log"})
+            assert one.hears_in(one.of("tools/call")[-1]) == {}
+        one.heard.clear()
+        shared = one.settings("one", relay_experimental=("a",), share=Share.ALWAYS)
+        async with (
+            serving(shared, limits=limits) as served,
+            served.modern(declares={"experimental": {"a": {"n": 1}}}) as peer,
+        ):
+            await peer.ask("tools/call", {"name": "log"})
+            assert one.hears_in(one.of("tools/call")[0]) == {}
+
+
+async def test_the_status_counts_calls_of_hosts_and_says_when_a_server_is_tried_again(upstream: str) -> None:
+    async with site(upstream) as one, serving(one.settings("one"), limits=Limits(back_off=30.0, stop=0.1)) as served:
+        await served.ready()
+        async with served.modern() as peer:
+            before = status(served).upstreams[0]
+            assert (before.calls, before.failed, before.retry) == (0, 0, None)
+            await peer.ask("tools/list")
+            await peer.ask("tools/call", {"name": "log"})
+        seen = status(served).upstreams
+        assert sum(shown.calls for shown in seen) == 1
+        await one.stop()
+        async with served.modern() as peer:
+            await peer.ask("tools/call", {"name": "log"})
+        found = await until(lambda: next((shown for shown in status(served).upstreams if shown.retry), None))
+        assert found.state == "down"
+        assert 0 < found.retry <= 45
+        assert sum(shown.failed for shown in status(served).upstreams) == 1
+        await one.start()
 
 
 # What is refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -492,3 +493,15 @@ def test_it_speaks_with_a_server(tmp_path: Path) -> None:
             assert heard.values[0]["result"]["protocolVersion"] == "2025-11-25"
 
     run(test)
+
+
+@pytest.mark.parametrize("steps", range(1, 4))
+@pytest.mark.anyio
+async def test_a_start_that_is_interrupted_ends_as_it_was_told_to(steps: int) -> None:
+    starting = asyncio.get_running_loop().create_task(open_stdio(process(ECHO), Recorder(), Limits(stop=1.0)))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    assert not starting.done()
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting

@@ -100,7 +100,12 @@ START = (
     ),
     Key(name="cwd", kind=Kind.TEXT, meaning="Folder to start it in, seen from the file's own.", variables=True),
     Key(name="url", kind=Kind.TEXT, meaning="Address of a server that already runs (http or https).", variables=True),
-    Key(name="headers", kind=Kind.MAP, meaning="Headers of every request to that address.", variables=True),
+    Key(
+        name="headers",
+        kind=Kind.MAP,
+        meaning="Headers of every request to that address; none that Troth sets itself, as `Host`, `Accept`, `Mcp-*`.",
+        variables=True,
+    ),
     Key(
         name="type",
         kind=Kind.CHOICE,
@@ -206,7 +211,7 @@ OWN = (
     Key(
         name="relay_extensions",
         kind=Kind.PATTERNS,
-        meaning="Keys of extensions of the server that hosts are shown.",
+        meaning="Keys of extensions that pass: the server's to hosts, and a host's to the server.",
         default="[]",
         form=EXTENSION,
         form_words="a key with a prefix, as in com.example/name",
@@ -214,7 +219,7 @@ OWN = (
     Key(
         name="relay_experimental",
         kind=Kind.PATTERNS,
-        meaning="Experimental keys of the server that hosts are shown.",
+        meaning="Experimental keys that pass in the same way.",
         default="[]",
     ),
 )

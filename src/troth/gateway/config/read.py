@@ -20,6 +20,7 @@ from troth.gateway.settings import (
     TokenSettings,
     Transport,
     UpstreamSettings,
+    reserved,
 )
 
 if TYPE_CHECKING:
@@ -29,24 +30,6 @@ if TYPE_CHECKING:
 
 MEMBER = tuple[str, ...]
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_RESERVED_HEADERS = frozenset(
-    {
-        "accept",
-        "connection",
-        "content-length",
-        "content-type",
-        "host",
-        "last-event-id",
-        "mcp-method",
-        "mcp-name",
-        "mcp-protocol-version",
-        "mcp-session-id",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
 _RESERVED_TOKENS = frozenset({"anonymous", "stdio", "operator"})
 _FOREIGN = frozenset(
     {
@@ -126,7 +109,7 @@ class _Reader:
     def __init__(self, source: Source, environ: Mapping[str, str]) -> None:
         self.source, self.environ = source, environ
         self.faults: list[Fault] = [*source.faults]
-        self.notes: list[str] = []
+        self.notes: list[str] = [*source.notes]
 
     def fault(self, path: MEMBER, problem: str, mend: str = "") -> None:
         """Notes a fault at the nearest place whose line is known."""
@@ -285,7 +268,7 @@ class _Reader:
         for name, value in entry.headers.items():
             if not _HEADER_NAME.fullmatch(name):
                 self.fault((*path, "headers", name), "is no name of a header")
-            elif name.lower() in _RESERVED_HEADERS:
+            elif reserved(name):
                 self.fault((*path, "headers", name), "is a header that Troth sets itself", "leave it out")
             elif not value.isprintable() or not value.isascii():
                 self.fault((*path, "headers", name), "has a character that no header may have")

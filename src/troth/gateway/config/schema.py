@@ -88,7 +88,12 @@ def _start(*, toml: bool) -> dict[str, Any]:
     ]
     off = {"required": ["disabled"], "properties": {"disabled": {"const": True}}}
     idle = [off, {"required": ["enabled"], "properties": {"enabled": {"const": False}}}]
-    return {"type": "object", "anyOf": [needs["command"], needs["url"], *idle], "allOf": rules}
+    both = {"not": {"allOf": [needs["command"], needs["url"]]}}
+    return {
+        "type": "object",
+        "anyOf": [needs["command"], needs["url"], *idle],
+        "allOf": [*rules, {"anyOf": [both, *idle]}],
+    }
 
 
 def _section(name: str) -> dict[str, Any]:

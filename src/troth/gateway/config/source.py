@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
-from troth.config import Fault, mapping, read_list
+from troth.config import Fault, mapping, misspelt, read_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,6 +33,7 @@ class Source:
         sections_path: Where those stand.
         line: The line of a path.
         faults: Members that stand twice.
+        notes: Members that look like a list of servers beside the one that is read.
     """
 
     file: str
@@ -43,6 +44,7 @@ class Source:
     sections_path: tuple[str, ...]
     line: Callable[[tuple[str, ...]], int | None] = field(repr=False)
     faults: tuple[Fault, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def is_toml(path: str) -> bool:
@@ -91,6 +93,7 @@ def _json(path: str, text: str) -> Source | Fault:
         sections_path=("troth",),
         line=document.line,
         faults=tuple(faults),
+        notes=(f"{meant[0]}: has no effect here; did you mean {meant[1]!r}?",) if (meant := misspelt(top)) else (),
     )
 
 

@@ -26,6 +26,9 @@ Header = tuple[bytes, bytes]
 ABORT: Final = "troth.abort"
 """Extension of the scope: a function that drops the connection at once. Servers other than ours have none."""
 
+TARGET: Final = "troth.target"
+"""Extension of the scope: the authority of a request target in absolute form, which counts as `Host` does."""
+
 WHOLE: Final = "troth.whole"
 """Extension of the scope: a function that answers a POST with JSON at once. Servers other than ours have none.
 

@@ -17,7 +17,7 @@ import msgspec
 from troth.bridge import NOT_A_MESSAGE
 from troth.bridge.errors import INTERNAL
 from troth.bridge.fresh import error_line
-from troth.gateway.hosts.asgi import WHOLE, Refused, Visit, refuse, respond
+from troth.gateway.hosts.asgi import TARGET, WHOLE, Refused, Visit, refuse, respond
 from troth.gateway.hosts.counts import Counts
 from troth.gateway.hosts.head import Head, head_of, preflight, with_origin
 from troth.gateway.hosts.legacy_sse import LegacySse
@@ -110,12 +110,13 @@ class HttpHosts:
             raise ValueError(f"only http is served here, not {scope['type']}")
         path: str = scope["path"]
         head = head_of(scope, self._limits)
-        refused = head if isinstance(head, Refused) else self._admitted(path, head)
+        extensions = scope.get("extensions", {})
+        refused = head if isinstance(head, Refused) else self._admitted(path, head, extensions.get(TARGET))
         if isinstance(head, Refused) or refused is not None:
             assert refused is not None  # noqa: S101 - one of the two is
             await refuse(send, refused)
             return
-        whole = scope.get("extensions", {}).get(WHOLE)
+        whole = extensions.get(WHOLE)
         if head.origin is not None:
             send, whole = with_origin(send, head.origin), None
         if (handler := self._handlers.get((head.method, path))) is None:
@@ -125,9 +126,9 @@ class HttpHosts:
         else:
             await _guarded(handler, Visit(head, principal, scope, receive, send, whole))
 
-    def _admitted(self, path: str, head: Head) -> Refused | None:
-        """Why a request with this head is not for us."""
-        if not self._access.host(head.host):
+    def _admitted(self, path: str, head: Head, target: bytes | None) -> Refused | None:
+        """Why a request with this head, and this authority in its target, is not for us."""
+        if not self._access.host(head.host) or (target is not None and not self._access.host(target)):
             words = "Host: this name is not ours; add it to allowed_hosts if it is"
             return Refused(421, error_line(None, NOT_A_MESSAGE, words), close=True)
         if not self._access.origin(head.origin):

@@ -11,6 +11,7 @@ by closing the connection, a legacy one does not).
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -37,6 +38,10 @@ GONE: Final = 499
 
 
 _JSON: Final = b"application/json"
+
+
+UNREAD: Final = frozenset({406, 413, 415})
+"""Statuses of refusals that come before the body was read."""
 
 
 class Phase(Enum):
@@ -111,8 +116,21 @@ class Post:
         """Ends the response with a refusal."""
         self.phase = Phase.ENDED
         self._handle.cancel()
+        if refused.status in UNREAD and refused.close and b"expect" not in self.visit.head.headers:
+            await self._skip()
         if refused.status != GONE:
             await refuse(self.visit.send, refused)
+
+    async def _skip(self) -> None:
+        """Reads on, within bounds: most hosts read no answer before they sent all, and a reset would cost them it."""
+        rest = self._limits.skipped
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.skipping):
+                while rest > 0:
+                    message = await self.visit.receive()
+                    if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                        return
+                    rest -= len(message.get("body", b""))
 
     def one_piece(self) -> None:
         """The answer is not opened as a stream before it is known, since its head depends on it (a new session)."""

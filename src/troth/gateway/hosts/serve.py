@@ -20,7 +20,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from troth.bridge.fresh import error_line
-from troth.gateway.hosts.asgi import ABORT, LIMIT_REACHED, WHOLE
+from troth.gateway.hosts.asgi import ABORT, LIMIT_REACHED, TARGET, WHOLE
 
 if TYPE_CHECKING:
     from troth.gateway.crew import Crew
@@ -52,6 +52,8 @@ class _State(ServerState):
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
+        self.heads: dict[str, dict[_Connection, None]] = {}
+        """Connections by address that have not sent the head of a request whole, the oldest first."""
         self._second = 0
         self._date: list[tuple[bytes, bytes]] = []
         super().__init__()
@@ -80,11 +82,14 @@ class _Connection(HttpToolsProtocol):
     seen = 0
     unread = 0
     unread_since = 0.0
+    awaited: dict[_Connection, None] | None = None
+    """Where it is kept while the head of a request is awaited and not there whole."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
         self.access_log = False
         self.since = self.loop.time()
+        self._await_head()
         if len(self.connections) > self._limits.connections:
             self._refuse(b"503 Service Unavailable", "too many connections (limit: connections)")
 
@@ -92,6 +97,8 @@ class _Connection(HttpToolsProtocol):
         if self.since:
             self.seen += len(data)
         super().data_received(data)
+        if self.since and self.awaited is None:
+            self._await_head()
         if self.since and self.seen > self._limits.headers:
             self._refuse(b"431 Request Header Fields Too Large", "headers: too long (limit: headers)")
 
@@ -103,9 +110,36 @@ class _Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self.since = 0.0
         self.seen = 0
+        if self.awaited is not None:
+            self._forget_head()
         super().on_headers_complete()
         extensions: dict[str, Any] = {ABORT: self.transport.abort, WHOLE: self._whole}
+        if not self.url.startswith(b"/"):
+            extensions[TARGET] = _authority(self.url)
         self.scope["extensions"] = extensions
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See asyncio."""
+        self._forget_head()
+        super().connection_lost(exc)
+
+    def _await_head(self) -> None:
+        """Counts a connection whose head is not there whole; the oldest of too many of one address is dropped."""
+        heads = cast("_State", self.server_state).heads
+        self.awaited = waiting = heads.setdefault(self.client[0] if self.client else "", {})
+        waiting[self] = None
+        if len(waiting) > self._limits.heads:
+            oldest = next(iter(waiting))
+            oldest._forget_head()
+            oldest.transport.abort()
+
+    def _forget_head(self) -> None:
+        waiting, self.awaited = self.awaited, None
+        if waiting is None:
+            return
+        waiting.pop(self, None)
+        if not waiting:
+            cast("_State", self.server_state).heads.pop(self.client[0] if self.client else "", None)
 
     def _whole(self, scope: Scope, status: int, line: bytes) -> bool:
         """Answers a request with JSON in one piece.
@@ -173,6 +207,17 @@ class _Connection(HttpToolsProtocol):
             % (status, len(line), line)
         )
         self.transport.close()
+
+
+def _authority(target: bytes) -> bytes:
+    """Host and port of a request target in absolute form; empty for what is none of http.
+
+    Source: RFC 9112, 3.2.2: a server accepts it, though only proxies are sent it.
+    """
+    scheme, _, rest = target.partition(b"://")
+    if scheme.lower() not in (b"http", b"https"):
+        return b""
+    return rest.partition(b"/")[0].partition(b"?")[0]
 
 
 class HttpServer:

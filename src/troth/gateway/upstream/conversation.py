@@ -216,6 +216,7 @@ class Talk:
             waiting.timer = self._loop.call_later(request.timeout, self._late, waiting)
         line = self.envelope.line(request, number)
         self._counts.calls += 1
+        self._counts.relayed += _relayed(waiting)
         self._counts.sent += len(line)
         headers = self.envelope.headers(request) if self.era is Era.MODERN else self._common
         self.link.send(number, line, headers)
@@ -245,7 +246,7 @@ class Talk:
 
     def _no_turn(self, waiting: Waiting, why: str) -> None:
         if self._turns.pop(waiting.number, None) is not None:
-            self._counts.errors += 1
+            self._failed(waiting)
             words = "calls that may be asked take turns on its pipe: " + why
             waiting.sink.lost(Lost(Cause.DOWN, words))
 
@@ -514,7 +515,7 @@ class Talk:
     def _lose(self, number: Id, why: Lost) -> None:
         waiting = self._pop(number)
         if waiting is not None:
-            self._counts.errors += 1
+            self._failed(waiting)
             waiting.sink.lost(why)
 
     def _late(self, waiting: Waiting) -> None:
@@ -527,9 +528,13 @@ class Talk:
         if rest > 0:
             waiting.timer = self._loop.call_later(rest, self._late, waiting)
         elif self._pop(waiting.number) is not None:
-            self._counts.errors += 1
+            self._failed(waiting)
             self._withdraw(waiting, "timed out")
             waiting.sink.lost(Lost(Cause.TIMEOUT, f"{waiting.request.frame.method} timed out after {limit:g} s"))
+
+    def _failed(self, waiting: Waiting) -> None:
+        self._counts.errors += 1
+        self._counts.failed += _relayed(waiting)
 
     def _withdraw(self, waiting: Waiting, reason: str) -> None:
         """Tells the upstream that an answer is no longer waited for, in the way of its era."""
@@ -572,6 +577,11 @@ class Talk:
     def _send(self, line: bytes) -> None:
         self._counts.sent += len(line)
         self.link.send(None, line, self._common)
+
+
+def _relayed(waiting: Waiting) -> bool:
+    """Whether a request is a host's: what we want to know ourselves is waited for by a `Waiter`."""
+    return not waiting.listens and not isinstance(waiting.sink, Waiter)
 
 
 def _carried(problem: Problem, key: Id) -> Frame | None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 from yarl import URL
 
+from troth.gateway.settings import reserved
 from troth.gateway.upstream.client import FaultError
 from troth.gateway.upstream.link import NO_HEADERS, Problem
 from troth.gateway.upstream.veil import Veil
@@ -65,15 +66,6 @@ RESUMES: Final = 1000
 
 AFTER: Final = 3600.0
 """Longest ``Retry-After`` that is believed, in seconds."""
-
-_RESERVED: Final = frozenset(
-    {
-        *("accept", "accept-encoding", "content-encoding", "content-length", "content-type", "last-event-id"),
-        *("connection", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"),
-        *("mcp-protocol-version", "mcp-session-id"),
-    }
-)
-"""Headers that a configuration cannot set: they belong to the transport."""
 
 _COMMON: Final = {"accept-encoding": "identity", "user-agent": "troth"}
 _HEADERS: Final = {
@@ -150,7 +142,7 @@ class HttpLink:
         self._limits = limits
         self._client = client
         self._veil = Veil(settings.headers.values())
-        own = {name.lower(): value for name, value in settings.headers.items() if name.lower() not in _RESERVED}
+        own = {name.lower(): value for name, value in settings.headers.items() if not reserved(name)}
         self._headers = {method: _COMMON | own | headers for method, headers in _HEADERS.items()}
         self._running: dict[Id, asyncio.Task[None]] = {}
         self._others: set[asyncio.Task[None]] = set()

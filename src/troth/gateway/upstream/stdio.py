@@ -271,7 +271,9 @@ class StdioLink:
         for transport in self._readers:
             transport.close()
         for pipe in self._loose:
-            pipe.close()
+            with suppress(OSError):
+                # A loop that was interrupted while it took the pipe has closed it, which the pipe does not know.
+                pipe.close()
         self._guard.release()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(POLL)

@@ -56,6 +56,8 @@ class Costs:
         calls: Requests that were sent to it.
         errors: Of those, the ones that ended without an answer.
         restarts: Conversations that were opened after the first one.
+        relayed: Requests of hosts among them.
+        failed: Of these, the ones that ended without an answer.
         received: Bytes that came from it.
         sent: Bytes that went to it.
         junk: Frames that are no messages.
@@ -68,6 +70,8 @@ class Costs:
 
     calls: int
     errors: int
+    relayed: int
+    failed: int
     restarts: int
     received: int
     sent: int
@@ -130,6 +134,13 @@ class Supervisor:
     def begin(self, crew: Crew) -> None:
         """Starts the loop, owned by a crew of the caller's."""
         self._runner = crew.spawn(self._run(), f"upstream {self.name}")
+
+    @property
+    def retry(self) -> float | None:
+        """Seconds until the next attempt; None if none is due."""
+        if self.status is not Status.DOWN:
+            return None
+        return max(0.0, self._retry_at - asyncio.get_running_loop().time())
 
     # As an upstream.
 
@@ -219,6 +230,9 @@ class Supervisor:
                 except DownError as error:
                     why, least = error.words, error.after
                 except Exception:  # whatever it is, it must not end the attempts
+                    task = asyncio.current_task()
+                    if task is not None and task.cancelling():
+                        raise
                     _log.exception("upstream %s: a fault of Troth", self.name)
                     why, least = "a fault of Troth; see its log", 0.0
                 await self._rest(why, max(pause.next(), min(least, self._limits.back_off_most)))
@@ -391,6 +405,8 @@ def costs(upstream: Supervisor) -> Costs:
     return Costs(
         calls=counts.calls,
         errors=counts.errors,
+        relayed=counts.relayed,
+        failed=counts.failed,
         restarts=upstream.restarts,
         received=counts.received,
         sent=counts.sent,

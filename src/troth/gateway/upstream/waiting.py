@@ -41,6 +41,8 @@ class Counts:
     Attributes:
         calls: Requests that were sent.
         errors: Of those, the ones that ended without an answer.
+        relayed: Of them, those that a host sent: lists, probes and streams of ours are none.
+        failed: Of these, the ones that ended without an answer.
         received: Bytes that came.
         sent: Bytes that went.
         junk: Frames that are no messages.
@@ -50,6 +52,8 @@ class Counts:
 
     calls: int = 0
     errors: int = 0
+    relayed: int = 0
+    failed: int = 0
     received: int = 0
     sent: int = 0
     junk: int = 0
