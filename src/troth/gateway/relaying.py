@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from troth.gateway.asked import Asked, Running
     from troth.gateway.member import Member
     from troth.gateway.model import Conversation
+    from troth.gateway.tasks.desks import Wrap
 
 
 class Relayed(NamedTuple):
@@ -250,8 +251,9 @@ async def _run(asked: Asked, target: Target) -> Answer:
 
 
 def _place(target: Target) -> Place:
-    def make(asked: Asked, conversation: Conversation) -> Call:
-        return _call(asked, target._replace(conversation=conversation), asks=False)
+    def make(asked: Asked, conversation: Conversation, wrap: Wrap | None = None, resume: Round | None = None) -> Call:
+        there = target._replace(conversation=conversation, resume=resume or target.resume)
+        return _call(asked, there, asks=wrap is not None, wrap=wrap)
 
     return Place(target.owner, target.conversation, target.entry.support, make)
 
@@ -281,13 +283,14 @@ async def _ended(asked: Asked, target: Target, call: Call, running: dict[Id, Run
         del running[identity]
 
 
-def _call(asked: Asked, target: Target, *, asks: bool = True) -> Call:
+def _call(asked: Asked, target: Target, *, asks: bool = True, wrap: Wrap | None = None) -> Call:
     """The call of a target.
 
     Args:
         asked: The host's request.
         target: Where it goes.
         asks: Whether questions about it can be answered at all.
+        wrap: Makes another desk of the call's; None leaves it.
     """
     entry, owner, conversation, params, name, resume = target
     host, frame = asked.host, asked.frame
@@ -317,9 +320,8 @@ def _call(asked: Asked, target: Target, *, asks: bool = True) -> Call:
         resume=resume,
         check=forms.check,
     )
-    return Call(
-        Exchange(called), conversation, asked.stream, CallDesk(asked, owner, called.keep, conversation.revision)
-    )
+    desk = CallDesk(asked, owner, called.keep, conversation.revision)
+    return Call(Exchange(called), conversation, asked.stream, desk if wrap is None else wrap(desk))
 
 
 def _referred(reference: Mapping[str, Raw]) -> tuple[ListKind, str, str]:
