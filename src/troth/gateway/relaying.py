@@ -26,7 +26,7 @@ from troth.gateway.tasks.room import Place
 from troth.register import Era
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Coroutine, Mapping
 
     from msgspec import Raw
 
@@ -79,6 +79,8 @@ class Target(NamedTuple):
     params: Mapping[str, object]
     name: str
     resume: Round | None
+    wrap: Wrap | None = None
+    """Makes the desk of its call another one."""
 
 
 async def relayed(asked: Asked) -> Answer:
@@ -251,11 +253,15 @@ async def _run(asked: Asked, target: Target) -> Answer:
 
 
 def _place(target: Target) -> Place:
-    def make(asked: Asked, conversation: Conversation, wrap: Wrap | None = None, resume: Round | None = None) -> Call:
-        there = target._replace(conversation=conversation, resume=resume or target.resume)
-        return _call(asked, there, asks=wrap is not None, wrap=wrap)
+    """The target as tasks know it."""
 
-    return Place(target.owner, target.conversation, target.entry.support, make)
+    def run(
+        asked: Asked, conversation: Conversation, wrap: Wrap, resume: Round | None = None
+    ) -> Coroutine[Any, Any, Answer]:
+        there = target._replace(conversation=conversation, resume=resume or target.resume, wrap=wrap)
+        return _ended(asked, there, _call(asked, there), {})
+
+    return Place(target.owner, target.conversation, target.entry.support, run)
 
 
 async def _ended(asked: Asked, target: Target, call: Call, running: dict[Id, Running]) -> Answer:
@@ -283,16 +289,8 @@ async def _ended(asked: Asked, target: Target, call: Call, running: dict[Id, Run
         del running[identity]
 
 
-def _call(asked: Asked, target: Target, *, asks: bool = True, wrap: Wrap | None = None) -> Call:
-    """The call of a target.
-
-    Args:
-        asked: The host's request.
-        target: Where it goes.
-        asks: Whether questions about it can be answered at all.
-        wrap: Makes another desk of the call's; None leaves it.
-    """
-    entry, owner, conversation, params, name, resume = target
+def _call(asked: Asked, target: Target) -> Call:
+    entry, owner, conversation, params, name, resume, wrap = target
     host, frame = asked.host, asked.frame
     level = asked.session.level if asked.session is not None else host.level
     called = Called(
@@ -308,7 +306,7 @@ def _call(asked: Asked, target: Target, *, asks: bool = True, wrap: Wrap | None 
         timeout=owner.settings.call_timeout,
         inline_links=not asked.built.has("resources"),
     )
-    if not asks or not owner.asks or frame.method not in RELAYED:
+    if not owner.asks or frame.method not in RELAYED:
         return Call(Exchange(called), conversation, asked.stream)
     called = msgspec.structs.replace(
         called,

@@ -84,17 +84,15 @@ class JobDesk:
     Args:
         desk: The desk of the call, for what is answered without a host.
         crew: Owner of what waits.
-
-    Attributes:
-        job: The work of the task; set before the call runs.
+        job: The work of the task.
     """
 
-    def __init__(self, desk: Desk, crew: Crew) -> None:
+    def __init__(self, desk: Desk, crew: Crew, job: Job) -> None:
         self._desk = desk
         self._crew = crew
         self._asking: dict[str, asyncio.Task[Any]] = {}
         self.declares = desk.declares
-        self.job: Job = cast("Job", None)
+        self._job = job
 
     def ask_host(self, call: Call, questions: Sequence[HostQuestion]) -> None:
         """See `Desk`."""
@@ -102,7 +100,7 @@ class JobDesk:
             self._asking[question.key] = self._crew.spawn(self._ask(call, question), "a question of a task")
 
     async def _ask(self, call: Call, question: HostQuestion) -> None:
-        found = await self.job.ask({question.key: Question(question.method, question.params or {})})
+        found = await self._job.ask({question.key: Question(question.method, question.params or {})})
         self._asking.pop(question.key, None)
         if isinstance(found, ErrorValue):
             # The task is over, and the call with it.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -25,12 +25,12 @@ from troth.register import Era, register
 from troth.tasks import Core, Engine, Extension, Outcome, Requester, StoreError, Task, core, extension, wish, work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from troth.bridge.exchange_model import Round
     from troth.gateway.asked import Asked, HostSession
     from troth.gateway.audience import Audience
-    from troth.gateway.calls import Call, Desk
+    from troth.gateway.calls import Desk
     from troth.gateway.crew import Crew
     from troth.gateway.limits import Limits
     from troth.gateway.member import Member
@@ -47,16 +47,16 @@ _read_line = msgspec.json.Decoder(dict[str, Raw]).decode
 _read_flag = msgspec.json.Decoder(bool).decode
 
 
-class Make(Protocol):
-    """Makes the call of a host's request over a conversation.
+class Run(Protocol):
+    """Runs the call of a host's request over a conversation, to its end or to questions.
 
-    Without a desk nobody is asked about it. A round is one that was asked and is answered by the request.
+    A round is one that was asked and that the request answers.
     """
 
     def __call__(
-        self, asked: Asked, conversation: Conversation, wrap: Wrap | None = None, resume: Round | None = None
-    ) -> Call:
-        """The call."""
+        self, asked: Asked, conversation: Conversation, wrap: Wrap, resume: Round | None = None
+    ) -> Coroutine[Any, Any, Answer]:
+        """The answer."""
         ...
 
 
@@ -67,13 +67,13 @@ class Place(NamedTuple):
         owner: The upstream.
         conversation: Its conversation.
         support: How the tool takes tasks (`troth.bridge.listed.Entry.support`).
-        make: Makes the call.
+        run: Runs the call.
     """
 
     owner: Member
     conversation: Conversation
     support: str
-    make: Make
+    run: Run
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -213,19 +213,11 @@ class Tasks:
         task = await self._create(asked, place, revision, ttl)
         if isinstance(task, ErrorValue):
             return asked.refuse(task)
-        desks: list[JobDesk] = []
-
-        def wrap(desk: Desk) -> JobDesk:
-            desks.append(JobDesk(desk, self._crew))
-            return desks[-1]
-
         asker = asked._replace(stream=Passing(), host=asking_by_requests(asked.host), session=None)
-        call = place.make(asker, self._awaiting(place, self._said(task)), wrap)
+        conversation = self._awaiting(place, self._said(task))
 
         async def do(job: Job) -> Outcome:
-            for desk in desks:
-                desk.job = job
-            return _outcome(await call.run())
+            return _outcome(await place.run(asker, conversation, lambda desk: JobDesk(desk, self._crew, job)))
 
         self._crew.spawn(work(self.engine, task, do), f"a task of {place.owner.name}")
         return _created(asked, task)
@@ -249,8 +241,8 @@ class Tasks:
             desks.append(Turning(desk, turned=bool(desks)))
             return desks[-1]
 
-        call = place.make(asked, self._awaiting(place, told), wrap)
-        running = self._crew.spawn(call.run(), f"a call of {place.owner.name}")
+        call = place.run(asked, self._awaiting(place, told), wrap)
+        running = self._crew.spawn(call, f"a call of {place.owner.name}")
         try:
             await asyncio.wait({running, first}, return_when=asyncio.FIRST_COMPLETED)
             if running.done():
@@ -274,7 +266,7 @@ class Tasks:
                 if isinstance(found, ErrorValue):
                     return Outcome(error=found)
                 request = found
-                answer = await place.make(request, self._awaiting(place, told), wrap, left).run()
+                answer = await place.run(request, self._awaiting(place, told), wrap, left)
             return _outcome(answer)
 
         self._crew.spawn(work(self.engine, task, do), f"a task of {place.owner.name}")
