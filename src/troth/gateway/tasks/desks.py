@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from troth.bridge import Bad, ErrorValue, error_line, read, request_line
-from troth.bridge.asks import URL
+from troth.bridge.asks import URL, client_capabilities
 from troth.gateway.model import Answer
 from troth.register import Era, register
 from troth.tasks import Asked as Question
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from troth.gateway.asked import Asked
     from troth.gateway.calls import Call, Desk
     from troth.gateway.crew import Crew
-    from troth.gateway.model import Host
+    from troth.gateway.member import Member
+    from troth.gateway.model import Conversation, Host
     from troth.tasks import Job
 
 Wrap = Callable[["Desk"], "Desk"]
@@ -85,13 +86,14 @@ class JobDesk:
         desk: The desk of the call, for what is answered without a host.
         crew: Owner of what waits.
         job: The work of the task.
+        declares: What a modern upstream is told that it may ask; None for none.
     """
 
-    def __init__(self, desk: Desk, crew: Crew, job: Job) -> None:
+    def __init__(self, desk: Desk, crew: Crew, job: Job, declares: Mapping[str, object] | None) -> None:
         self._desk = desk
         self._crew = crew
         self._asking: dict[str, asyncio.Task[Any]] = {}
-        self.declares = desk.declares
+        self.declares = declares
         self._job = job
 
     def ask_host(self, call: Call, questions: Sequence[HostQuestion]) -> None:
@@ -149,6 +151,13 @@ def asking_by_requests(host: Host) -> Host:
     Both faces carry those questions. A visit to an address is not among them: the faces spell it differently.
     """
     return replace(host, revision=_core(), era=Era.LEGACY, session=None, asks=host.asks - {URL})
+
+
+def declares_of(owner: Member, conversation: Conversation) -> Mapping[str, object] | None:
+    """What a modern upstream is told that such a call may ask."""
+    asks = owner.asks - {URL}
+    modern = conversation.era is Era.MODERN
+    return client_capabilities(asks, conversation.revision) if asks and modern else None
 
 
 @cache

@@ -20,7 +20,7 @@ from troth.bridge.promise import CORE_TASKS, TASKS_KEY
 from troth.gateway.hosts.access import ANONYMOUS
 from troth.gateway.model import Answer, Sort
 from troth.gateway.tasks.awaiting import Awaiting, Made
-from troth.gateway.tasks.desks import JobDesk, Turning, answered, asking_by_requests
+from troth.gateway.tasks.desks import JobDesk, Turning, answered, asking_by_requests, declares_of
 from troth.register import Era, register
 from troth.tasks import Core, Engine, Extension, Outcome, Requester, StoreError, Task, core, extension, wish, work
 
@@ -202,10 +202,20 @@ class Tasks:
                 return await self._perhaps(asked, place)
         return None
 
-    def _awaiting(self, place: Place, told: Callable[[Made], None] | None = None) -> Awaiting:
-        """The conversation in which tasks of the upstream are awaited."""
-        owner = place.owner
-        return Awaiting(place.conversation, lambda: owner.conversation, self._crew, self._limits, told)
+    def _awaiting(
+        self, place: Place, told: Callable[[Made], None] | None = None, seconds: float | None = None
+    ) -> Awaiting:
+        """The conversation in which tasks of the upstream are awaited, for the usual time if none is given."""
+        owner, limits = place.owner, self._limits
+        patience = limits.awaited if seconds is None else seconds
+        return Awaiting(
+            place.conversation,
+            lambda: owner.conversation,
+            self._crew,
+            method=limits.method,
+            patience=patience,
+            told=told,
+        )
 
     async def _begun(self, asked: Asked, place: Place, ttl: int | None = None) -> Answer:
         """A task at once, whose work begins then."""
@@ -214,10 +224,13 @@ class Tasks:
         if isinstance(task, ErrorValue):
             return asked.refuse(task)
         asker = asked._replace(stream=Passing(), host=asking_by_requests(asked.host), session=None)
-        conversation = self._awaiting(place, self._said(task))
+        conversation = self._awaiting(place, self._said(task), task.ttl / 1000)
 
         async def do(job: Job) -> Outcome:
-            return _outcome(await place.run(asker, conversation, lambda desk: JobDesk(desk, self._crew, job)))
+            def wrap(desk: Desk) -> JobDesk:
+                return JobDesk(desk, self._crew, job, declares_of(place.owner, conversation))
+
+            return _outcome(await place.run(asker, conversation, wrap))
 
         self._crew.spawn(work(self.engine, task, do), f"a task of {place.owner.name}")
         return _created(asked, task)
@@ -238,7 +251,7 @@ class Tasks:
         desks: list[Turning] = []
 
         def wrap(desk: Desk) -> Turning:
-            desks.append(Turning(desk, turned=bool(desks)))
+            desks.append(Turning(desk, turned=stream.stream is None))
             return desks[-1]
 
         call = place.run(asked, self._awaiting(place, told), wrap)
