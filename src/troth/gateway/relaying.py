@@ -27,7 +27,7 @@ from troth.gateway.tasks.room import Place
 from troth.register import Era
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Coroutine, Mapping
 
     from msgspec import Raw
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from troth.gateway.asked import Asked, Running
     from troth.gateway.member import Member
     from troth.gateway.model import Conversation
+    from troth.gateway.tasks.desks import Wrap
 
 
 class Relayed(NamedTuple):
@@ -79,6 +80,8 @@ class Target(NamedTuple):
     params: Mapping[str, object]
     name: str
     resume: Round | None
+    wrap: Wrap | None = None
+    """Makes the desk of its call another one."""
 
 
 async def relayed(asked: Asked) -> Answer:
@@ -251,10 +254,15 @@ async def _run(asked: Asked, target: Target) -> Answer:
 
 
 def _place(target: Target) -> Place:
-    def make(asked: Asked, conversation: Conversation) -> Call:
-        return _call(asked, target._replace(conversation=conversation), asks=False)
+    """The target as tasks know it."""
 
-    return Place(target.owner, target.conversation, target.entry.support, make)
+    def run(
+        asked: Asked, conversation: Conversation, wrap: Wrap, resume: Round | None = None
+    ) -> Coroutine[Any, Any, Answer]:
+        there = target._replace(conversation=conversation, resume=resume or target.resume, wrap=wrap)
+        return _ended(asked, there, _call(asked, there), {})
+
+    return Place(target.owner, target.conversation, target.entry.support, run)
 
 
 async def _ended(asked: Asked, target: Target, call: Call, running: dict[Id, Running]) -> Answer:
@@ -282,15 +290,8 @@ async def _ended(asked: Asked, target: Target, call: Call, running: dict[Id, Run
         del running[identity]
 
 
-def _call(asked: Asked, target: Target, *, asks: bool = True) -> Call:
-    """The call of a target.
-
-    Args:
-        asked: The host's request.
-        target: Where it goes.
-        asks: Whether questions about it can be answered at all.
-    """
-    entry, owner, conversation, params, name, resume = target
+def _call(asked: Asked, target: Target) -> Call:
+    entry, owner, conversation, params, name, resume, wrap = target
     host, frame = asked.host, asked.frame
     level = asked.session.level if asked.session is not None else host.level
     called = Called(
@@ -306,7 +307,7 @@ def _call(asked: Asked, target: Target, *, asks: bool = True) -> Call:
         timeout=owner.settings.call_timeout,
         inline_links=not asked.built.has("resources"),
     )
-    if not asks or not owner.asks or frame.method not in RELAYED:
+    if not owner.asks or frame.method not in RELAYED:
         # What could be asked is told only where it will be answered; keys of the host hold for every request.
         declares = (
             None if owner.told == owner.asks else client_capabilities(owner.told - owner.asks, conversation.revision)
@@ -322,9 +323,8 @@ def _call(asked: Asked, target: Target, *, asks: bool = True) -> Call:
         resume=resume,
         check=forms.check,
     )
-    return Call(
-        Exchange(called), conversation, asked.stream, CallDesk(asked, owner, called.keep, conversation.revision)
-    )
+    desk = CallDesk(asked, owner, called.keep, conversation.revision)
+    return Call(Exchange(called), conversation, asked.stream, desk if wrap is None else wrap(desk))
 
 
 def _referred(reference: Mapping[str, Raw]) -> tuple[ListKind, str, str]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from middle_gateway import MODERN, PATIENCE, Served, serving
-from middle_site import OLD, site
-from task_hosts import begin, ended, knowing
+from middle_site import OLD, site, until
+from task_hosts import KNOWS, begin, ended, knowing
 
 from troth.gateway.settings import Transport, UpstreamSettings
 
@@ -72,6 +72,28 @@ async def test_a_task_of_the_sdk_is_a_task_of_hosts_that_know_them(revision: str
         await ended(asking, name, lambda task: task.get("statusMessage") == "begun")
         await asking.ask("tasks/cancel", {"taskId": name})
         assert (await ended(asking, name)).result["status"] == "cancelled"
+
+
+async def test_a_task_of_the_sdk_asks_the_core_host_whose_task_it_is() -> None:
+    async with before() as served, served.legacy(OLD, declares=FORM) as asking:
+        name = await begin(asking, "ask")
+        await ended(asking, name, lambda task: task["status"] == "input_required")
+        result = asyncio.get_running_loop().create_task(asking.ask("tasks/result", {"taskId": name}))
+        session = await until(lambda: next((one for one in served.front.sessions if one.questions), None))
+        (number,) = session.questions
+        answer = {"action": "accept", "content": {"name": "Ada"}}
+        await asking.post({"jsonrpc": "2.0", "id": number, "result": answer})
+        assert (await result).result["content"][0]["text"] == "accept {'name': 'Ada'}"
+
+
+async def test_a_task_of_the_sdk_asks_the_extension_host_whose_task_it_is() -> None:
+    async with before() as served, knowing(served, MODERN, declares={**KNOWS, **FORM}) as asking:
+        name = await begin(asking, "ask")
+        told = await ended(asking, name, lambda task: task["status"] == "input_required")
+        (key,) = told.result["inputRequests"]
+        answer = {"action": "accept", "content": {"name": "Ada"}}
+        await asking.ask("tasks/update", {"taskId": name, "inputResponses": {key: answer}})
+        assert (await ended(asking, name)).result["result"]["content"][0]["text"] == "accept {'name': 'Ada'}"
 
 
 @pytest.mark.parametrize("upstream", [OLD, MODERN])

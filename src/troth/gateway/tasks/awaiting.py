@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from troth.bridge import Id
     from troth.gateway.crew import Crew
-    from troth.gateway.limits import Limits
     from troth.gateway.model import Conversation, Sink
 
 POLL: Final = 1.0
@@ -89,7 +88,8 @@ class Awaiting:
         conversation: Where the call goes.
         current: The conversation that is open now, by which a task of the extension is found again after a restart.
         crew: Owner of what waits.
-        limits: Bounds.
+        method: Budget in seconds for one look at a task.
+        patience: Seconds for which a task is awaited, which is cancelled then.
         told: Hears of the task when it is there and whenever a look at it showed something; None for nobody.
     """
 
@@ -98,7 +98,9 @@ class Awaiting:
         conversation: Conversation,
         current: Callable[[], Conversation | None],
         crew: Crew,
-        limits: Limits,
+        *,
+        method: float,
+        patience: float,
         told: Callable[[Made], None] | None = None,
     ) -> None:
         self.era = conversation.era
@@ -110,7 +112,8 @@ class Awaiting:
         self._current = current
         self._extends = conversation.capabilities.has(TASKS_KEY)
         self._crew = crew
-        self._limits = limits
+        self._method = method
+        self._patience = patience
         self._told = told
         self._sink: Sink = cast("Sink", None)
         self._request: Outgoing = cast("Outgoing", None)
@@ -140,7 +143,7 @@ class Awaiting:
                 self._go_on(self._update(request.params.get("inputResponses", {})))
                 return self._first
         else:
-            wish = {"ttl": int(self._limits.awaited * 1000)}
+            wish = {"ttl": int(self._patience * 1000)}
             drop = frozenset(request.drop) - {"task"}
             self._request = replace(request, params={**request.params, "task": wish}, drop=drop)
         self._first = self._conversation.start(self._request, self)
@@ -203,7 +206,7 @@ class Awaiting:
 
     async def _bounded(self, work: Any) -> None:
         """Waits for the end of the task, and hands it over. It is cancelled where it takes too long."""
-        limit = self._limits.awaited
+        limit = self._patience
         try:
             async with asyncio.timeout(limit):
                 found = await work
@@ -339,7 +342,7 @@ class Awaiting:
         # A core task lives in the session that made it.
         now = self._current() if self._extends else None
         return await (now or self._conversation).ask(
-            Outgoing(frame=frame, name=self._task, declares=declares, timeout=self._limits.method, again=again)
+            Outgoing(frame=frame, name=self._task, declares=declares, timeout=self._method, again=again)
         )
 
     def _end(self) -> None:

@@ -6,20 +6,23 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from troth.bridge import NOT_A_MESSAGE, ErrorValue
+import msgspec
+from msgspec import Raw
+
+from troth.bridge import NOT_A_MESSAGE, ErrorValue, Kind, errors, fresh
 from troth.bridge.errors import INTERNAL, METHOD_NOT_FOUND
 from troth.bridge.promise import TASKS_KEY
-from troth.gateway.model import Answer
-from troth.gateway.tasks.room import declares, requester
+from troth.gateway.model import Answer, Sort
+from troth.gateway.tasks.room import askable, declares, requester
 from troth.register import Era
-from troth.tasks import Extension, StoreError, extension
+from troth.tasks import Core, Extension, Outcome, StoreError, Task, extension
+from troth.tasks.face import member
 
 if TYPE_CHECKING:
-    from msgspec import Raw
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from troth.bridge import Id
+    from troth.bridge import Frame, Id
     from troth.gateway.asked import Asked
-    from troth.tasks import Task
 
 UNREADABLE: Final = "The tasks cannot be read; the gateway's log says why"
 
@@ -30,18 +33,32 @@ async def held(asked: Asked) -> Answer:
     """Answers ``tasks/get`` and the others that the face of the host has."""
     if asked.host.era is Era.MODERN and not declares(asked.host):
         return asked.refuse(extension.MISSING)
-    handler = asked.gateway.tasks.face(asked.host.revision).methods.get(asked.frame.method)
+    face = asked.gateway.tasks.face(asked.host.revision)
+    handler = face.methods.get(asked.frame.method)
     if handler is None:
         return asked.error(METHOD_NOT_FOUND, f"Method not found: {asked.frame.method}")
-    work = handler(requester(asked.host), asked.frame.parts or {})
+    params = asked.frame.parts or {}
     try:
-        found = await _withdrawable(asked, work)
+        if isinstance(face, Core) and handler == face.result:
+            found = await _withdrawable(asked, _result(asked, face, params))
+        else:
+            found = await handler(requester(asked.host), params)
     except StoreError as error:
         _log.error("%s: %s", asked.frame.method, error)
         return asked.error(INTERNAL, UNREADABLE)
     if found is None:
         return Answer(b"")
-    return asked.refuse(found) if isinstance(found, ErrorValue) else asked.result(found)
+    if isinstance(found, ErrorValue):
+        return asked.refuse(found)
+    if "inputRequests" in found and not await _askable(asked, found["taskId"]):
+        found = {**found, "inputRequests": cast("dict[str, Any]", {})}
+    return asked.result(found)
+
+
+async def _askable(asked: Asked, name: str) -> bool:
+    """Whether this host can be asked what a task asks. Another one of its principal made the task if not."""
+    task = await asked.gateway.tasks.engine.get(requester(asked.host), name)
+    return isinstance(task, Task) and askable(task, asked.host)
 
 
 async def watched(asked: Asked, wanted: Raw) -> tuple[Task, ...] | ErrorValue | None:
@@ -81,6 +98,60 @@ async def _withdrawable(asked: Asked, work: Any) -> Any:
     finally:
         waiting.cancel()
         del running[identity]
+
+
+async def _result(asked: Asked, face: Core, params: Mapping[str, Raw]) -> Any:
+    """``tasks/result``: questions of the task go to the host on its stream meanwhile, if it can be asked them."""
+    task = await asked.gateway.tasks.engine.get(requester(asked.host), member(params, "taskId"))
+    asks = asked.session is not None and isinstance(task, Task) and askable(task, asked.host)
+    return await face.result(requester(asked.host), params, _asker(asked) if asks else None)
+
+
+def _asker(asked: Asked) -> Callable[[Task, str, Raw], Awaitable[Outcome]]:
+    """Sends questions to the legacy host of a request, on the stream of that."""
+    session = asked.session
+    if session is None:
+        raise AssertionError("only sessions are asked by requests")
+
+    async def ask(_task: Task, key: str, question: Raw) -> Outcome:
+        parts = msgspec.json.decode(question, type=dict[str, Raw])
+        waiting = _Answered()
+        number = session.put(waiting, key)
+        method = msgspec.json.decode(parts["method"], type=str)
+        sent = msgspec.json.decode(parts["params"], type=dict[str, Raw])
+        asked.stream.send(fresh.request_line(number, method, sent), Sort.OTHER)
+        try:
+            return _told(await waiting.frame)
+        except asyncio.CancelledError:
+            params = {"requestId": number, "reason": "no longer needed"}
+            asked.stream.send(fresh.notification_line("notifications/cancelled", params), Sort.OTHER)
+            raise
+        finally:
+            session.questions.pop(number, None)
+
+    return ask
+
+
+class _Answered:
+    """Who waits for the answer of a host."""
+
+    def __init__(self) -> None:
+        self.frame: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+
+    def host_answered(self, key: str, frame: Frame) -> None:  # noqa: ARG002 - there is one
+        """The host answered."""
+        if not self.frame.done():
+            self.frame.set_result(frame)
+
+
+def _told(frame: Frame) -> Outcome:
+    """An answer as the outcome of its question."""
+    if frame.kind is Kind.ERROR:
+        data = errors.data_of(frame)
+        return Outcome(
+            error=ErrorValue(errors.code(frame) or INTERNAL, "The host answered with an error", data or None)
+        )
+    return Outcome(result=Raw(bytes(frame.body or b"{}")))
 
 
 class _Waiting:

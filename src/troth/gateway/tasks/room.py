@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -21,17 +20,22 @@ from troth.bridge.promise import CORE_TASKS, TASKS_KEY
 from troth.gateway.hosts.access import ANONYMOUS
 from troth.gateway.model import Answer, Sort
 from troth.gateway.tasks.awaiting import Awaiting, Made
+from troth.gateway.tasks.desks import JobDesk, Turning, answered, asking_by_requests, declares_of
 from troth.register import Era, register
 from troth.tasks import Core, Engine, Extension, Outcome, Requester, StoreError, Task, core, extension, wish, work
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from troth.bridge.exchange_model import Round
     from troth.gateway.asked import Asked, HostSession
     from troth.gateway.audience import Audience
-    from troth.gateway.calls import Call
+    from troth.gateway.calls import Desk
     from troth.gateway.crew import Crew
     from troth.gateway.limits import Limits
     from troth.gateway.member import Member
     from troth.gateway.model import Conversation, Host, Stream
+    from troth.gateway.tasks.desks import Wrap
     from troth.tasks import Job, Store
 
 _log = logging.getLogger(__name__)
@@ -43,8 +47,17 @@ _read_line = msgspec.json.Decoder(dict[str, Raw]).decode
 _read_flag = msgspec.json.Decoder(bool).decode
 
 
-Make = Callable[["Asked", "Conversation"], "Call"]
-"""Makes the call of a host's request over a conversation; nobody is asked about it."""
+class Run(Protocol):
+    """Runs the call of a host's request over a conversation, to its end or to questions.
+
+    A round is one that was asked and that the request answers.
+    """
+
+    def __call__(
+        self, asked: Asked, conversation: Conversation, wrap: Wrap, resume: Round | None = None
+    ) -> Coroutine[Any, Any, Answer]:
+        """The answer."""
+        ...
 
 
 class Place(NamedTuple):
@@ -54,13 +67,13 @@ class Place(NamedTuple):
         owner: The upstream.
         conversation: Its conversation.
         support: How the tool takes tasks (`troth.bridge.listed.Entry.support`).
-        make: Makes the call.
+        run: Runs the call.
     """
 
     owner: Member
     conversation: Conversation
     support: str
-    make: Make
+    run: Run
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -69,10 +82,12 @@ class Kept(msgspec.Struct, frozen=True):
     Attributes:
         revision: Revision in which its result is spelled.
         upstream: Name of the upstream that works on it.
+        asks: What the host that made it can be asked.
     """
 
     revision: str
     upstream: str
+    asks: tuple[str, ...] = ()
 
 
 _read_kept = msgspec.json.Decoder(Kept).decode
@@ -187,18 +202,37 @@ class Tasks:
                 return await self._perhaps(asked, place)
         return None
 
-    def _awaiting(self, place: Place, told: Callable[[Made], None] | None = None) -> Awaiting:
-        """The conversation in which tasks of the upstream are awaited."""
-        owner = place.owner
-        return Awaiting(place.conversation, lambda: owner.conversation, self._crew, self._limits, told)
+    def _awaiting(
+        self, place: Place, told: Callable[[Made], None] | None = None, seconds: float | None = None
+    ) -> Awaiting:
+        """The conversation in which tasks of the upstream are awaited, for the usual time if none is given."""
+        owner, limits = place.owner, self._limits
+        patience = limits.awaited if seconds is None else seconds
+        return Awaiting(
+            place.conversation,
+            lambda: owner.conversation,
+            self._crew,
+            method=limits.method,
+            patience=patience,
+            told=told,
+        )
 
     async def _begun(self, asked: Asked, place: Place, ttl: int | None = None) -> Answer:
         """A task at once, whose work begins then."""
-        task = await self._create(asked, place, ttl)
+        revision = asking_by_requests(asked.host).revision
+        task = await self._create(asked, place, revision, ttl)
         if isinstance(task, ErrorValue):
             return asked.refuse(task)
-        call = place.make(asked._replace(stream=Passing()), self._awaiting(place, self._said(task)))
-        self._crew.spawn(self._work(task, call.run), f"a task of {place.owner.name}")
+        asker = asked._replace(stream=Passing(), host=asking_by_requests(asked.host), session=None)
+        conversation = self._awaiting(place, self._said(task), task.ttl / 1000)
+
+        async def do(job: Job) -> Outcome:
+            def wrap(desk: Desk) -> JobDesk:
+                return JobDesk(desk, self._crew, job, declares_of(place.owner, conversation))
+
+            return _outcome(await place.run(asker, conversation, wrap))
+
+        self._crew.spawn(work(self.engine, task, do), f"a task of {place.owner.name}")
         return _created(asked, task)
 
     async def _perhaps(self, asked: Asked, place: Place) -> Answer:
@@ -213,14 +247,23 @@ class Tasks:
             for one in say:
                 one(made)
 
-        call = place.make(asked._replace(stream=stream), self._awaiting(place, told))
-        running = self._crew.spawn(call.run(), f"a call of {place.owner.name}")
+        asked = asked._replace(stream=stream)
+        desks: list[Turning] = []
+
+        def wrap(desk: Desk) -> Turning:
+            desks.append(Turning(desk, turned=stream.stream is None))
+            return desks[-1]
+
+        call = place.run(asked, self._awaiting(place, told), wrap)
+        running = self._crew.spawn(call, f"a call of {place.owner.name}")
         try:
             await asyncio.wait({running, first}, return_when=asyncio.FIRST_COMPLETED)
             if running.done():
                 return running.result()
             stream.stream = None
-            task = await self._create(asked, place, None)
+            for desk in desks:
+                desk.turned = True
+            task = await self._create(asked, place, asked.host.revision)
         except BaseException:
             running.cancel()
             raise
@@ -229,25 +272,26 @@ class Tasks:
             return asked.refuse(task)
         say.append(self._said(task))
 
-        async def rest() -> Answer:
-            return await running
+        async def do(job: Job) -> Outcome:
+            answer, request = await running, asked
+            while desks and (left := desks[-1].left) is not None:
+                found = await answered(job, request, left)
+                if isinstance(found, ErrorValue):
+                    return Outcome(error=found)
+                request = found
+                answer = await place.run(request, self._awaiting(place, told), wrap, left)
+            return _outcome(answer)
 
-        self._crew.spawn(self._work(task, rest), f"a task of {place.owner.name}")
+        self._crew.spawn(work(self.engine, task, do), f"a task of {place.owner.name}")
         return _created(asked, task)
 
-    async def _create(self, asked: Asked, place: Place, ttl: int | None) -> Task | ErrorValue:
+    async def _create(self, asked: Asked, place: Place, revision: str, ttl: int | None = None) -> Task | ErrorValue:
         self._keep_time()
-        kept = msgspec.json.encode(Kept(asked.host.revision, place.owner.name)).decode()
+        kept = msgspec.json.encode(Kept(revision, place.owner.name, tuple(sorted(asked.host.asks)))).decode()
         task = await self.engine.create(requester(asked.host), _METHOD, ttl=ttl, keep=kept)
         if isinstance(task, Task) and asked.session is not None:
             self._makers[task.id] = asked.session
         return task
-
-    async def _work(self, task: Task, run: Callable[[], Any]) -> None:
-        async def do(_job: Job) -> Outcome:
-            return _outcome(await run())
-
-        await work(self.engine, task, do)
 
     def _said(self, task: Task) -> Callable[[Made], None]:
         """Puts the words of an upstream's task on ours."""
@@ -291,6 +335,8 @@ class Tasks:
         """Tells a listen of a task as it is."""
         face = cast("Extension", self.face(audience.host.revision))
         method, params = face.changed(task)
+        if "inputRequests" in params and not askable(task, audience.host):
+            params = {**params, "inputRequests": cast("dict[str, object]", {})}
         audience.stream.send(fresh.notification_line(method, {"_meta": audience.meta, **params}), Sort.OTHER)
 
     def leave(self, audience: Audience) -> None:
@@ -304,6 +350,14 @@ class Tasks:
 def requester(host: Host) -> Requester:
     """Whose the tasks of a host are. Those without a credential cannot be told apart: ids alone grant access."""
     return Requester(host.principal.name, shared=host.principal == ANONYMOUS)
+
+
+def askable(task: Task, host: Host) -> bool:
+    """Whether a host can be asked all that a task may ask."""
+    try:
+        return host.asks.issuperset(_read_kept(task.keep).asks)
+    except msgspec.MsgspecError:
+        return False
 
 
 def declares(host: Host) -> bool:
