@@ -61,6 +61,7 @@ class Limits:
         question_bytes: Largest question that is kept for people.
         questions: Most questions that wait for people.
         upstream_questions: Most of them of one upstream.
+        early: How long a question outside of calls waits for a host that has not told that it is ready.
         turn: How long a call that may be asked waits for the one before it on a pipe, which carries one at a time: a
             question on a pipe names no call. Longer than a person's answer takes.
         turns: Most calls that wait so for one pipe.
@@ -115,6 +116,7 @@ class Limits:
     question_bytes: int = 1024 * 1024
     questions: int = 1000
     upstream_questions: int = 100
+    early: float = 5.0
     turn: float = 55.0
     turns: int = 256
     awaited: float = 3600.0

@@ -115,6 +115,10 @@ class Watcher(Protocol):
         """It asks for roots outside of requests. False if nobody is surely meant."""
         ...
 
+    def withdrawn(self, member: Member, frame: Frame) -> None:
+        """It takes such a question back."""
+        ...
+
     def logged(self, member: Member, frame: Frame) -> bool:
         """It logs outside of requests. False if that belongs to no host surely."""
         ...
@@ -265,6 +269,9 @@ class Member:
         elif frame.method == "notifications/resources/updated":
             for watcher in tuple(self.watchers):
                 watcher.updated(self, frame)
+        elif frame.method == "notifications/cancelled":
+            for watcher in tuple(self.watchers):
+                watcher.withdrawn(self, frame)
         elif frame.method != LOG or not any(watcher.logged(self, frame) for watcher in tuple(self.watchers)):
             self.dropped += 1
 

@@ -454,6 +454,8 @@ class Talk:
                 self._lose(number, Lost(Cause.BROKEN, "the upstream ended the subscription"))
         elif (asker := self._waiting.get(self._questions.pop(number, ""))) is not None:
             asker.sink.notified(frame)
+        else:
+            self._owner.heard(self, frame)
 
     def _visited(self, frame: Frame, _key: Id | None) -> None:
         """A visit is complete: each call that may have asked for it hears so, and knows whether it is its own."""
