@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 from troth.bridge import Bad, fresh
 from troth.bridge.promise import Connection
 from troth.gateway.hosts.access import ANONYMOUS
+from troth.gateway.hosts.stdio import STDIO
 from troth.gateway.model import Answer
 from troth.register import Era
 from troth.results import server_info
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from troth.gateway.audience import Audience
     from troth.gateway.fleet import Fleet
     from troth.gateway.gateway import Gateway
-    from troth.gateway.model import Host, Stream
+    from troth.gateway.model import Host, Principal, Stream
 
 SHOWN: Final = 120
 """Characters of a stranger's text that are repeated."""
@@ -167,8 +168,16 @@ def connection_of(host: Host, *, push: bool = False) -> Connection:
         push=push,
         can_listen=host.era is Era.MODERN,
         profile=host.profile,
-        alone=host.principal != ANONYMOUS,
+        alone=alone(host.principal),
     )
+
+
+def alone(principal: Principal) -> bool:
+    """Whether a credential tells a host from others.
+
+    Without one nobody can be told apart, and whoever starts a gateway on pipes is as good as any other that does.
+    """
+    return principal not in (ANONYMOUS, STDIO)
 
 
 @lru_cache(maxsize=16)

@@ -81,7 +81,7 @@ async def test_tasks_that_ended_survive_a_kill_and_others_are_told_to_be_lost(tm
             lost = await host.ask("tasks/get", taskId=open_)
             assert lost["status"] == "failed"
             assert "may have had effects" in lost["statusMessage"]
-            listed = (await host.ask("tasks/list"))["tasks"]
-            assert [task["taskId"] for task in listed] == [done, open_]
+            # Other hosts may start gateways on pipes too, so none gets a list.
+            assert (await host.ask("tasks/list"))["code"] == -32601
         assert (tmp_path / "troth" / "tasks.db").stat().st_mode & 0o777 == 0o600
         work.end()

@@ -17,7 +17,7 @@ from msgspec import Raw
 from troth.bridge import Bad, ErrorValue, fresh, read, relay, result_line
 from troth.bridge.errors import INTERNAL
 from troth.bridge.promise import CORE_TASKS, TASKS_KEY
-from troth.gateway.hosts.access import ANONYMOUS
+from troth.gateway.asked import alone
 from troth.gateway.model import Answer, Sort
 from troth.gateway.tasks.awaiting import Awaiting, Made
 from troth.gateway.tasks.desks import JobDesk, Turning, answered, asking_by_requests, declares_of
@@ -349,7 +349,7 @@ class Tasks:
 
 def requester(host: Host) -> Requester:
     """Whose the tasks of a host are. Those without a credential cannot be told apart: ids alone grant access."""
-    return Requester(host.principal.name, shared=host.principal == ANONYMOUS)
+    return Requester(host.principal.name, shared=not alone(host.principal))
 
 
 def askable(task: Task, host: Host) -> bool:
