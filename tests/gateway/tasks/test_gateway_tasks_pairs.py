@@ -108,11 +108,12 @@ async def test_an_error_of_the_protocol_is_failed_in_both_faces(upstream: str, r
     async with tasked(upstream) as (one, served), knowing(served, revision) as asking:
         work = Work(one)
         name = await begin(asking)
-        work.end("failed", error={"code": -32050, "message": "the disk is full"})
+        full = {"code": -32050, "message": "the disk is full", "data": {"free": [0]}}
+        work.end("failed", error=full)
         told = await ended(asking, name)
         assert told.result["status"] == "failed"
         error = told.result.get("error") or (await asking.ask("tasks/result", {"taskId": name})).error
-        assert error == {"code": -32050, "message": "the disk is full"}
+        assert error == full
 
 
 @pytest.mark.behaviour("CAP-23-S1")

@@ -43,6 +43,8 @@ _log = logging.getLogger(__name__)
 _METHOD: Final = "tools/call"
 """The one request that becomes a task."""
 
+_NULL: Final = Raw(b"null")
+
 _read_line = msgspec.json.Decoder(dict[str, Raw]).decode
 _read_flag = msgspec.json.Decoder(bool).decode
 
@@ -96,7 +98,7 @@ _read_kept = msgspec.json.Decoder(Kept).decode
 class _Error(msgspec.Struct):
     code: int = INTERNAL
     message: str = ""
-    data: Raw | None = None
+    data: Raw = _NULL
 
 
 _read_error = msgspec.json.Decoder(_Error).decode
@@ -382,12 +384,13 @@ def _outcome(answer: Answer) -> Outcome:
     parts = _read_line(answer.line)
     if "error" in parts:
         error = _read_error(parts["error"])
-        return Outcome(error=ErrorValue(error.code, error.message, error.data))
+        # A copy, since the line that it stands in is gone then.
+        data = None if error.data == _NULL else Raw(bytes(error.data))
+        return Outcome(error=ErrorValue(error.code, error.message, data))
     try:
         failed = _read_flag(_read_line(parts["result"]).get("isError", b"false"))
     except msgspec.DecodeError:
         failed = False
-    # A copy, since the line that it stands in is gone then.
     return Outcome(result=Raw(bytes(parts["result"])), is_error=failed)
 
 
