@@ -86,7 +86,7 @@ class Work:
 
     def _end(self, call: Call) -> Any:
         if self.error is not None:
-            return Refusal(self.error["code"], self.error["message"])
+            return Refusal(self.error["code"], self.error["message"], self.error.get("data"))
         meta = {"io.modelcontextprotocol/related-task": {"taskId": call.params["taskId"]}}
         return {**self.result, "_meta": meta}
 
