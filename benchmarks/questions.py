@@ -48,6 +48,9 @@ DECLARED: dict[str, Json] = {
     "all": {"roots": {}, "sampling": {"tools": {}}, "elicitation": {**FORM, **URL}},
 }
 """Kinds of hosts, by what they declare."""
+PATIENT: Json = {"elicitation": FORM, "extensions": {"io.modelcontextprotocol/tasks": {}}}
+"""What a host declares that takes tasks."""
+SAMPLE = Path(__file__).parents[1] / "examples" / "sample_server.py"
 KINDS = ("roots", "sampling", "sampling_tools", "form", "url")
 SAID: dict[str, Json] = {
     "roots/list": {"roots": [{"uri": "file:///ada", "name": "ada"}]},
@@ -106,7 +109,8 @@ class Host:
         if self.revision == MODERN:
             told = {f"{META}protocolVersion": MODERN, f"{META}clientInfo": self.info}
             params = {**params, "_meta": {**told, f"{META}clientCapabilities": self.declared}}
-            headers |= {"mcp-method": method, **({"mcp-name": params["name"]} if "name" in params else {})}
+            named = params.get("name", params.get("taskId"))
+            headers |= {"mcp-method": method, **({"mcp-name": named} if named else {})}
         message = {"jsonrpc": "2.0", "id": next(self.ids), "method": method, "params": params}
         with anyio.fail_after(PATIENCE):
             async with self.http.post(self.url, json=message, headers=headers) as response:
@@ -322,10 +326,13 @@ async def killed(folder: Path) -> None:
     with ExitStack() as stack:
         stack.enter_context(place.asker("people", LEGACY, ask=["broker"]))
         stack.enter_context(place.asker("old", LEGACY))
+        place.entries["sample"] = {"command": sys.executable, "args": [str(SAMPLE)]}
         gateway = place.start()
         async with client() as http:
-            host = await Host(http, place.url, MODERN, DECLARED["form only"]).open()
-            await host.named({"old_ask_form", "people_ask_form"})
+            host = await Host(http, place.url, MODERN, PATIENT).open()
+            await host.named({"old_ask_form", "people_ask_form", "sample_count"})
+            long = {"name": "sample_count", "arguments": {"to": 10_000}}
+            tasks = [(await host.ask("tools/call", long))["result"]["taskId"] for _ in range(LEFT)]
             states = [await host.ask("tools/call", {"name": "old_ask_form", "arguments": {}}) for _ in range(LEFT)]
             async with anyio.create_task_group() as group:
                 for _ in range(LEFT):
@@ -336,10 +343,10 @@ async def killed(folder: Path) -> None:
         gateway = place.start()
         stack.callback(gateway.stop)
         kept = pending(place)
-        print(f"\n## Killed with {LEFT} questions for people and {LEFT} parked calls, and started again\n")
+        print(f"\n## Killed with {LEFT} questions for people, parked calls and tasks each, and started again\n")
         print(f"- `troth questions list`: {len(kept)} of {LEFT}, {Counter(each['state'] for each in kept)}")
         async with client() as http:
-            host = await Host(http, place.url, MODERN, DECLARED["form only"]).open()
+            host = await Host(http, place.url, MODERN, PATIENT).open()
             await host.named({"old_ask_form"})
             said: Counter[str] = Counter()
             for state in states:
@@ -348,6 +355,17 @@ async def killed(folder: Path) -> None:
                 said[f"{error.get('code')} {error.get('message')}"] += 1
             for text, times in said.items():
                 print(f"- a parked call that is answered now, {times} times: {text}")
+            said = Counter([told_of(await host.ask("tasks/get", {"taskId": name})) for name in tasks])
+            for text, times in said.items():
+                print(f"- a task that is asked about now, {times} times: {text}")
+
+
+def told_of(frame: Json) -> str:
+    """What became of a task."""
+    if "error" in frame:
+        return f"{frame['error']['code']} {frame['error']['message']}"
+    task = frame["result"]
+    return f"{task['status']}: {task.get('error', {}).get('message') or task.get('statusMessage')}"
 
 
 async def filed(place: Place, number: int) -> None:
