@@ -230,9 +230,8 @@ class Talk:
 
     def _taken_turn(self, waiting: Waiting) -> bool:
         """Whether a call must wait for another one that may be asked."""
-        if not waiting.request.asks or self.era is Era.MODERN or self.link.transport == "http":
-            return False
-        return bool(self._turns) or any(one.request.asks for one in self._waiting.values())
+        alone = bool(waiting.request.asks) and self.era is Era.LEGACY and self.link.transport != "http"
+        return alone and self.busy
 
     def _queue(self, waiting: Waiting) -> None:
         """Lets a call wait for its turn, but not for ever."""
@@ -246,9 +245,7 @@ class Talk:
 
     def _no_turn(self, waiting: Waiting, why: str) -> None:
         if self._turns.pop(waiting.number, None) is not None:
-            self._failed(waiting)
-            words = "calls that may be asked take turns on its pipe: " + why
-            waiting.sink.lost(Lost(Cause.DOWN, words))
+            self._failed(waiting, Lost(Cause.DOWN, "calls that may be asked take turns on its pipe: " + why))
 
     def _next_turn(self) -> None:
         """Sends the call that waited longest."""
@@ -517,8 +514,7 @@ class Talk:
     def _lose(self, number: Id, why: Lost) -> None:
         waiting = self._pop(number)
         if waiting is not None:
-            self._failed(waiting)
-            waiting.sink.lost(why)
+            self._failed(waiting, why)
 
     def _late(self, waiting: Waiting) -> None:
         """The time of a request may be up: unless something was heard of it meanwhile."""
@@ -530,13 +526,14 @@ class Talk:
         if rest > 0:
             waiting.timer = self._loop.call_later(rest, self._late, waiting)
         elif self._pop(waiting.number) is not None:
-            self._failed(waiting)
             self._withdraw(waiting, "timed out")
-            waiting.sink.lost(Lost(Cause.TIMEOUT, f"{waiting.request.frame.method} timed out after {limit:g} s"))
+            words = f"{waiting.request.frame.method} timed out after {limit:g} s"
+            self._failed(waiting, Lost(Cause.TIMEOUT, words))
 
-    def _failed(self, waiting: Waiting) -> None:
+    def _failed(self, waiting: Waiting, why: Lost) -> None:
         self._counts.errors += 1
         self._counts.failed += _relayed(waiting)
+        waiting.sink.lost(why)
 
     def _withdraw(self, waiting: Waiting, reason: str) -> None:
         """Tells the upstream that an answer is no longer waited for, in the way of its era."""
