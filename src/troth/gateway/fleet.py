@@ -9,43 +9,38 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 import anyio
 
-from troth.bridge import Bad, Cause, Lost, fresh, peek, relay, replies
-from troth.bridge.asks import ROOTS
+from troth.bridge import Cause, Lost, fresh, peek, relay
 from troth.bridge.catalogue import Asker, Catalogue, Source
 from troth.bridge.exchange import LEVELS
 from troth.bridge.promise import Connection, UpstreamView, promise
-from troth.bridge.questions import Question, for_host, read_request, refused
 from troth.gateway.asked import connection_of
 from troth.gateway.audience import Watched
 from troth.gateway.hiding import asker
 from troth.gateway.member import FAMILIES, LISTS
 from troth.gateway.model import Sort, Status, UnavailableError
+from troth.gateway.outside import Outsiders
 from troth.gateway.settings import Transport
 from troth.register import Era
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from troth.bridge import Frame, Id
+    from troth.bridge import Frame
     from troth.capabilities import Built
     from troth.gateway.asked import HostSession
     from troth.gateway.audience import Audience
     from troth.gateway.crew import Crew
     from troth.gateway.limits import Limits
     from troth.gateway.member import Member
-    from troth.gateway.model import Conversation, Host
+    from troth.gateway.model import Host
 
 _log = logging.getLogger(__name__)
 
 SUBSCRIBES: Final = "resources.subscribe"
-
-EARLY: Final = 16
-"""Questions that wait for a host to be ready. A server asks for roots once."""
 
 HOSTS: Final = 256
 """Modern hosts for which it is kept what they are promised."""
@@ -71,68 +66,6 @@ class Served:
     moved: float | None = None
 
 
-class Outside:
-    """A question of a legacy upstream outside of calls, on its way to a legacy host and back.
-
-    Args:
-        question: The question.
-        conversation: Where the answer goes.
-        number: The upstream's id of it.
-        session: The host.
-        ended: Called when it is answered.
-    """
-
-    def __init__(
-        self,
-        question: Question,
-        conversation: Conversation,
-        number: Id,
-        session: HostSession,
-        ended: Callable[[], object],
-    ) -> None:
-        self._question = question
-        self._session = session
-        self._conversation = conversation
-        self._number = number
-        self._ended = ended
-        self._asked = ""
-        self._timer: asyncio.TimerHandle | None = None
-
-    def send(self, params: Mapping[str, object], seconds: float) -> None:
-        """Asks, and waits no longer than that."""
-        session = self._session
-        self._asked = session.put(self, self._question.key)
-        line = fresh.request_line(self._asked, self._question.method, params or None)
-        session.audience.stream.send(line, Sort.OTHER)
-        self._timer = asyncio.get_running_loop().call_later(seconds, self.expire)
-
-    def host_answered(self, key: str, frame: Frame) -> None:  # noqa: ARG002 - there is one
-        """The host answered."""
-        reply = replies.read_frame(self._question, frame, self._session.host.revision)
-        self._answer(replies.malformed(self._question, reply) if isinstance(reply, Bad) else reply)
-
-    def expire(self) -> None:
-        """The host did not answer in time."""
-        self._answer(replies.expired(self._question))
-
-    def withdraw(self) -> None:
-        """The upstream does not want to know any more: the host is told, and nobody is answered."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-            self._session.questions.pop(self._asked, None)
-            params = {"requestId": self._asked, "reason": "the server withdrew it"}
-            self._session.audience.stream.send(fresh.notification_line("notifications/cancelled", params), Sort.OTHER)
-
-    def _answer(self, reply: replies.Reply) -> None:
-        self._ended()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-            self._session.questions.pop(self._asked, None)
-            self._conversation.answer(reply.line(self._number))
-
-
 class Fleet:
     """The upstreams of one principal.
 
@@ -149,6 +82,7 @@ class Fleet:
         catalogue: What hosts see.
         known: The same with the names of upstreams that are down.
         audiences: Who is told of changes.
+        outside: What upstreams ask outside of calls.
     """
 
     def __init__(
@@ -175,8 +109,7 @@ class Fleet:
         self._served: dict[tuple[str, Asker], list[Served]] = {}
         self._promised: dict[tuple[str, bool, bool, bool, str], Built] = {}
         self._hosts: dict[Host, Built] = {}
-        self._outside: dict[tuple[Conversation, Id], Outside] = {}
-        self._early: dict[tuple[Conversation, Id], tuple[Member, Frame, asyncio.TimerHandle]] = {}
+        self.outside = Outsiders(self, limits)
         self._telling: asyncio.TimerHandle | None = None
         self._levels: dict[object, str] = {}
         self._born = self._loop.time()
@@ -253,79 +186,12 @@ class Fleet:
                     audience.updated(line)
 
     def asked(self, member: Member, frame: Frame) -> bool:
-        """Has roots told that an upstream asks for outside of calls: by its one host, else as configured.
-
-        Servers ask as soon as they are initialized, which may be before their host is: that one is waited for.
-        """
-        conversation, number = member.conversation, frame.id
-        if conversation is None or number is None:
-            return False
-        # With several watchers there are hosts elsewhere, and nothing tells which is meant.
-        if ROOTS in member.of_hosts and len(member.watchers) == 1:
-            hosts = [host.host for host in self.audiences if host.host.session is not None and host.opened]
-            if len(hosts) == 1 and self._ask(hosts[0], member, conversation, frame):
-                return True
-            if not hosts and len(self._early) < EARLY:
-                key = (conversation, number)
-                wait = self._loop.call_later(self._limits.early, self._too_late, key)
-                self._early[key] = (member, frame, wait)
-                return True
-        return self._configured(member, conversation, number)
-
-    def _ask(self, host: Host, member: Member, conversation: Conversation, frame: Frame) -> bool:
-        """Asks a legacy host; False if it cannot be asked this."""
-        number = cast("Id", frame.id)
-        question = read_request(frame, conversation.revision, "outside")
-        session = cast("HostSession", host.session)
-        if not isinstance(question, Question) or ROOTS not in host.asks or not session.push:
-            return False
-        params = for_host(question, host.revision, member.name)
-        if isinstance(params, Bad):
-            return False
-        key = (conversation, number)
-        outside = Outside(question, conversation, number, session, partial(self._outside.pop, key, None))
-        self._outside[key] = outside
-        outside.send(params, member.settings.ask_timeout)
-        return True
-
-    def _configured(self, member: Member, conversation: Conversation, number: Id) -> bool:
-        roots = member.settings.roots
-        if roots is None:
-            return False
-        conversation.answer(fresh.result_line(number, {"roots": [{"uri": uri} for uri in roots]}))
-        return True
-
-    def _too_late(self, key: tuple[Conversation, Id]) -> None:
-        """No host came in time: the answer is what it is without one."""
-        member, frame, wait = self._early.pop(key)
-        wait.cancel()
-        conversation, number = key
-        if not self._configured(member, conversation, number):
-            error = refused(frame.method, conversation.revision)
-            conversation.answer(fresh.error_line(number, error.code, error.message, error.data))
-
-    def _host_came(self, audience: Audience) -> None:
-        """Asks what waited for a legacy host."""
-        if audience.host.session is None:
-            return
-        for key, (member, frame, wait) in list(self._early.items()):
-            if self._ask(audience.host, member, key[0], frame):
-                wait.cancel()
-                del self._early[key]
-            else:
-                self._too_late(key)
+        """See `troth.gateway.member.Watcher`."""
+        return self.outside.asked(member, frame)
 
     def withdrawn(self, member: Member, frame: Frame) -> None:
-        """An upstream takes a question back that it asked outside of calls."""
-        peeked = peek(frame, "requestId")
-        number = peeked.get("requestId") if isinstance(peeked, dict) else None
-        if member.conversation is None or number is None:
-            return
-        key = (member.conversation, number)
-        if (outside := self._outside.pop(key, None)) is not None:
-            outside.withdraw()
-        elif (early := self._early.pop(key, None)) is not None:
-            early[2].cancel()
+        """See `troth.gateway.member.Watcher`."""
+        self.outside.withdrawn(member, frame)
 
     def logged(self, member: Member, frame: Frame) -> bool:
         """Passes a log message to the one legacy host that an upstream works for, if there is just one."""
@@ -402,7 +268,7 @@ class Fleet:
         if audience.opened or audience not in self.audiences:
             return
         audience.open()
-        self._host_came(audience)
+        self.outside.host_came(audience)
         for family in audience.families:
             who = asker(audience.host)
             digest = self._digest(family, who)
@@ -555,8 +421,7 @@ class Fleet:
         """Ends every audience; the members are stopped by who made them."""
         if self._telling is not None:
             self._telling.cancel()
-        for *_, wait in self._early.values():
-            wait.cancel()
+        self.outside.close()
         for member in self.members:
             member.watchers.discard(self)
             for who in self._levels:

@@ -232,6 +232,8 @@ class MiddleFront:
             session.answered(frame)
         elif frame.method == "notifications/initialized":
             session.fleet.open(session.audience)
+        elif frame.method == "notifications/roots/list_changed":
+            session.fleet.outside.roots_changed(host)
         elif frame.method == "notifications/cancelled":
             peeked = peek(frame, "requestId")
             request = None if isinstance(peeked, Bad) else peeked.get("requestId")

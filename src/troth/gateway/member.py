@@ -281,6 +281,13 @@ class Member:
 
     # What hosts want of it
 
+    def roots_changed(self) -> None:
+        """Tells each process of a legacy upstream that the roots of its host are others."""
+        for upstream in (self.upstream, *self.more):
+            conversation = upstream.conversation
+            if conversation is not None and conversation.era is Era.LEGACY:
+                conversation.tell("notifications/roots/list_changed")
+
     def level(self, who: object, level: str | None) -> None:
         """Notes the log level that somebody wants; the upstream gets the most verbose one. None withdraws it.
 

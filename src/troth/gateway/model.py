@@ -245,6 +245,10 @@ class Conversation(Protocol):
         """
         ...
 
+    def tell(self, method: str, params: Mapping[str, object] | None = None) -> None:
+        """Sends a notification; never waits."""
+        ...
+
     async def ask(self, request: Outgoing) -> Frame:
         """Sends a request of ours and waits for the result, opened.
 

@@ -220,7 +220,7 @@ def of_hosts(capabilities: dict[str, Any]) -> dict[str, Any]:
     return {name: item for name, item in maps.items() if item}
 
 
-@pytest.mark.behaviour("CAP-01-B2")
+@pytest.mark.behaviour("CAP-01-B2", "CAP-11-C2")
 async def test_keys_of_a_host_reach_an_upstream_by_the_operators_list_only_and_are_no_other_hosts(
     upstream: str, revision: str
 ) -> None:
@@ -558,3 +558,41 @@ async def test_the_upstreams_of_a_token_that_is_gone_end() -> None:
         await until(lambda: len(one.script.sessions) == 1)
         assert (await ada.call("read_note")).result["content"]
         assert [principal.name for principal, _ in served.gateway.fleets] == ["ada"]
+
+
+@pytest.mark.behaviour("CAP-06-C2", "CAP-09-C2")
+async def test_an_upstream_may_ask_what_the_host_of_the_call_declared_and_nothing_else(upstream: str) -> None:
+    each: list[dict[str, Any]] = [
+        {"sampling": {}},
+        {"sampling": {"tools": {}}},
+        {"elicitation": {"form": {}}},
+        {"elicitation": {"url": {}}},
+        {"elicitation": {"form": {}, "url": {}}},
+        {},
+    ]
+    async with site(upstream) as one, serving(one.settings("one"), eager=False) as served:
+        for declares in each:
+            one.heard.clear()
+            async with served.modern(declares=declares) as peer:
+                assert (await peer.call("log")).result["content"]
+            if upstream == MODERN:
+                told = [one.hears_in(message) for message in one.of("tools/call")]
+            else:
+                # A declaration is for the whole session, so that each has one of its own.
+                told = [message["params"]["capabilities"] for message in one.of("initialize")]
+            wanted = {
+                name: {key: value for key, value in item.items() if upstream >= BEGINS[name, key]}
+                for name, item in declares.items()
+                if upstream >= BEGINS[name, ""]
+            }
+            assert [{key: item for key, item in found.items() if key != "extensions"} for found in told] == [wanted]
+
+
+BEGINS = {
+    ("sampling", ""): "2024-11-05",
+    ("sampling", "tools"): "2025-11-25",
+    ("elicitation", ""): "2025-06-18",
+    ("elicitation", "form"): "2025-11-25",
+    ("elicitation", "url"): "2025-11-25",
+}
+"""Since when a capability and its parts exist."""

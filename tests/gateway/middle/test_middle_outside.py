@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from middle_gateway import Legacy, Served, serving
-from middle_site import OLD, Site, site, until
+from middle_site import MODERN, OLD, Site, site, until
 
 from troth.gateway.limits import Limits
 
@@ -53,7 +53,7 @@ async def test_rule_5_roots_that_are_asked_for_before_the_host_is_ready_wait_for
         peer = await opened(served, one)
         say(one, "roots/list", id=7)
         (fleet,) = served.gateway.every_fleet()
-        await until(lambda: fleet._early)
+        await until(lambda: fleet.outside.early)
         assert answer(one, 7) is None
         await peer.notify("notifications/initialized")
         inbox = await peer.listen()
@@ -63,8 +63,7 @@ async def test_rule_5_roots_that_are_asked_for_before_the_host_is_ready_wait_for
         say(one, "roots/list", id=8)
         await reply(peer, await inbox.until(lambda message: message.get("method") == "roots/list", 1))
         await one.until(lambda: answer(one, 8))
-        assert not fleet._outside
-        assert not fleet._early
+        assert fleet.outside.idle
         await peer.close()
 
 
@@ -94,9 +93,9 @@ async def test_a_question_that_is_taken_back_is_taken_back_from_the_host() -> No
         (fleet,) = served.gateway.every_fleet()
         # One that is taken back before anybody was asked is asked of nobody.
         say(one, "roots/list", id=6)
-        await until(lambda: fleet._early)
+        await until(lambda: fleet.outside.early)
         say(one, "notifications/cancelled", params={"requestId": 6})
-        await until(lambda: not fleet._early)
+        await until(lambda: not fleet.outside.early)
         await peer.notify("notifications/initialized")
         inbox = await peer.listen()
         say(one, "roots/list", id=7)
@@ -112,3 +111,46 @@ async def test_a_question_that_is_taken_back_is_taken_back_from_the_host() -> No
         assert answer(one, 6) is None
         assert answer(one, 7) is None
         await peer.close()
+
+
+CHANGED = "notifications/roots/list_changed"
+
+
+@pytest.mark.behaviour("CAP-02-S1", "CAP-03-S1")
+async def test_a_host_says_that_its_roots_are_others_to_servers_that_were_told_it_would() -> None:
+    says = {"roots": {"listChanged": True}}
+    async with (
+        site(OLD) as one,
+        serving(one.settings("one"), eager=False) as served,
+        served.legacy(declares=ROOTS) as quiet,
+        served.legacy(declares=says) as peer,
+    ):
+        inbox = await peer.listen()
+        for each in (quiet, peer):
+            await each.ask("tools/call", {"name": "log"})
+        told = [message["params"]["capabilities"] for message in one.of("initialize")]
+        assert sorted(map(str, told)) == sorted(map(str, [ROOTS, says]))
+        modern = served.modern(declares=says)
+        message = {"jsonrpc": "2.0", "method": CHANGED}
+        ignored = await modern.post(message, {"mcp-protocol-version": MODERN, "mcp-method": CHANGED})
+        assert ignored.answer == {}
+        await quiet.notify(CHANGED)
+        await peer.notify(CHANGED)
+        await peer.notify(CHANGED)
+        await one.hears(CHANGED)
+        # What was told before is not told again: the host is asked each time.
+        for number in (7, 8):
+            before = len(inbox.all)
+            one.do(lambda script, number=number: ask(script, says, number))
+            asked = await inbox.method("roots/list", before)
+            await reply(peer, asked)
+            found = await one.until(lambda number=number: answer(one, number))
+            assert found["result"] == MINE
+        assert one.count(CHANGED) == 1
+
+
+def ask(script: Script, declared: dict[str, Any], number: int) -> None:
+    """Asks the session with this declaration for roots."""
+    for session in script.sessions.values():
+        if session.capabilities == declared:
+            script.send({"jsonrpc": "2.0", "method": "roots/list", "id": number}, session.push)

@@ -162,6 +162,10 @@ class Awaiting:
         """See `Conversation`."""
         self._conversation.answer(line, question)
 
+    def tell(self, method: str, params: Mapping[str, object] | None = None) -> None:
+        """See `Conversation`."""
+        self._conversation.tell(method, params)
+
     async def ask(self, request: Outgoing) -> Frame:
         """See `Conversation`."""
         return await self._conversation.ask(request)
