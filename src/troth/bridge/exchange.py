@@ -145,11 +145,6 @@ class Exchange:
         return self.talk is not None and bool(self.talk.open)
 
     @property
-    def visits(self) -> frozenset[str]:
-        """Ids of visits to an address that the host knows of: their completion may come after the end of the call."""
-        return frozenset() if self.talk is None else frozenset(self.talk.visits.values())
-
-    @property
     def done(self) -> bool:
         """Whether it ended."""
         return self.state is State.DONE

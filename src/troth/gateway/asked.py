@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from troth.bridge.listed import Kind as ListKind
     from troth.capabilities import Built
     from troth.gateway.audience import Audience
+    from troth.gateway.calls import Call
     from troth.gateway.fleet import Fleet
     from troth.gateway.gateway import Gateway
     from troth.gateway.model import Host, Principal, Stream
 
+VISITS: Final = 64
+"""Visits of one session that are remembered: their completion may come at any time."""
 SHOWN: Final = 120
 """Characters of a stranger's text that are repeated."""
 
@@ -51,6 +54,7 @@ class HostSession:
         last: When it made the last one (monotonic seconds).
         connection: What its connection can carry.
         questions: Requests of ours that it has not answered, by our id: who waits, and under which key.
+        visits: Addresses that it was asked to visit, by upstream and id: the call that asked.
     """
 
     def __init__(self, host: Host, fleet: Fleet, connection: Connection, audience: Audience) -> None:
@@ -66,7 +70,14 @@ class HostSession:
         self.calls = 0
         self.last = time.monotonic()
         self.questions: dict[Id, tuple[Asker, str]] = {}
+        self.visits: dict[tuple[str, str], Call] = {}
         self._numbers = count(1)
+
+    def visiting(self, upstream: str, visit: str, call: Call) -> None:
+        """Notes a visit, of which the upstream may say that it is complete after its call has ended."""
+        self.visits[upstream, visit] = call
+        if len(self.visits) > VISITS:
+            del self.visits[next(iter(self.visits))]
 
     def put(self, asker: Asker, key: str) -> str:
         """An id for a request to this host, whose answer goes to `asker`."""

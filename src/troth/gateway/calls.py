@@ -165,6 +165,11 @@ class Call:
             self._handle(HostCancelled("the host is gone"))
             raise
 
+    @property
+    def ended(self) -> bool:
+        """Whether its host has the answer."""
+        return self._done.done()
+
     def withdraw(self, reason: str) -> None:
         """The host does not want the answer any more."""
         self.withdrawn = True

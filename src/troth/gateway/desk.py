@@ -63,6 +63,8 @@ class CallDesk:
         if session is None:
             return
         for question in questions:
+            if question.elicitation:
+                session.visiting(self._owner.name, question.elicitation, call)
             number = self._sent[question.key] = session.put(call, question.key)
             call.stream.send(fresh.request_line(number, question.method, question.params), Sort.OTHER)
 

@@ -189,6 +189,10 @@ class Fleet:
         """See `troth.gateway.member.Watcher`."""
         return self.outside.asked(member, frame)
 
+    def visited(self, member: Member, frame: Frame) -> bool:
+        """See `troth.gateway.member.Watcher`."""
+        return self.outside.visited(member, frame)
+
     def withdrawn(self, member: Member, frame: Frame) -> None:
         """See `troth.gateway.member.Watcher`."""
         self.outside.withdrawn(member, frame)

@@ -61,6 +61,7 @@ LISTS = cast(
 COMPLETE: Final = "completion/complete"
 ROOTS_LIST: Final = "roots/list"
 LOG: Final = "notifications/message"
+VISITED: Final = "notifications/elicitation/complete"
 
 FAMILIES: Final = ("tools", "prompts", "resources")
 
@@ -113,6 +114,10 @@ class Watcher(Protocol):
 
     def asked(self, member: Member, frame: Frame) -> bool:
         """It asks for roots outside of requests. False if nobody is surely meant."""
+        ...
+
+    def visited(self, member: Member, frame: Frame) -> bool:
+        """It says that a visit to an address is complete. False if no call that ended had asked for it."""
         ...
 
     def withdrawn(self, member: Member, frame: Frame) -> None:
@@ -272,6 +277,8 @@ class Member:
         elif frame.method == "notifications/cancelled":
             for watcher in tuple(self.watchers):
                 watcher.withdrawn(self, frame)
+        elif frame.method == VISITED:
+            self.dropped += not any(watcher.visited(self, frame) for watcher in tuple(self.watchers))
         elif frame.method != LOG or not any(watcher.logged(self, frame) for watcher in tuple(self.watchers)):
             self.dropped += 1
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 from troth.bridge import Bad, fresh, peek, replies
 from troth.bridge.asks import ROOTS, ROOTS_CHANGED
 from troth.bridge.questions import Question, for_host, read_request, refused
+from troth.bridge.tree import text
 from troth.gateway.model import Sort
 
 if TYPE_CHECKING:
@@ -131,6 +132,19 @@ class Outsiders:
         """
         if ROOTS_CHANGED in host.asks and self._changed is None:
             self._changed = self._loop.call_later(self._limits.coalesce, self._tell)
+
+    def visited(self, member: Member, frame: Frame) -> bool:
+        """A visit is complete: the host whose call asked for it hears so, if the call did not tell it itself."""
+        visit = text((frame.parts or {}).get("elicitationId"))
+        for audience in self._fleet.audiences:
+            session = cast("HostSession | None", audience.host.session)
+            call = None if session is None else session.visits.pop((member.name, visit or ""), None)
+            if call is not None:
+                if call.ended:
+                    line = fresh.notification_line(frame.method, {"elicitationId": visit})
+                    audience.stream.send(line, Sort.OTHER)
+                return True
+        return False
 
     def _tell(self) -> None:
         self._changed = None

@@ -34,3 +34,32 @@ async def test_the_host_of_a_call_hears_that_its_visit_is_complete() -> None:
                 assert item["method"] == "notifications/elicitation/complete"
                 assert item["params"] == visit
                 break
+
+
+async def test_the_host_hears_that_its_visit_is_complete_when_its_call_has_long_ended() -> None:
+    async with (
+        site(OLD, variant="asker") as one,
+        serving(one.settings("one")) as served,
+        served.legacy(declares=URL) as peer,
+        served.legacy(declares=URL) as other,
+        asyncio.timeout(PATIENCE),
+    ):
+        inbox, others = await peer.listen(), await other.listen()
+        message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "ask_url"}}
+        async with peer.served.http.post(f"{served.url}/mcp", json=message, headers=peer.base) as response:
+            async for item in messages(response):
+                if item.get("method") == "elicitation/create":
+                    visit = {"elicitationId": item["params"]["elicitationId"]}
+                    await peer.post({"jsonrpc": "2.0", "id": item["id"], "result": {"action": "accept"}})
+                else:
+                    assert "accept" in str(item["result"])
+        for params in ({"elicitationId": "of nobody"}, visit, visit):
+            for session in one.script.sessions.values():
+                one.do(lambda script, told=(params, session.push): script.notify(COMPLETE, *told))
+        assert (await inbox.method(COMPLETE))["params"] == visit
+        await peer.call("ask_url_of_nobody")
+        assert inbox.methods().count(COMPLETE) == 1
+        assert others.methods() == []
+
+
+COMPLETE = "notifications/elicitation/complete"
