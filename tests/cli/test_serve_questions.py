@@ -92,6 +92,11 @@ def test_a_call_that_died_with_the_gateway_is_told_to_be_lost_by_the_next_one(op
     assert error["message"] == "The call was lost when the gateway was started anew, and may have had effects"
 
 
+def of(answer: dict[str, Any]) -> str:
+    """The id of the key that sealed the state of an answer."""
+    return answer["result"]["requestState"].split(".")[1]
+
+
 def test_keys_of_the_operator_are_used_and_never_shown(operator: Operator) -> None:
     key = "k" * 40
     operator.environ["SEAL"] = key
@@ -102,6 +107,10 @@ def test_keys_of_the_operator_are_used_and_never_shown(operator: Operator) -> No
     assert asked["requestState"]
     assert not list(state.rglob("keys.json"))
     assert key not in json.dumps(operator.status())
+    configure(operator, ["host"], {"seal_keys": ["n" * 40]})
+    operator.send(signal.SIGHUP)
+    until(lambda: {"other": of(call(url, {"elicitation": {}})) != of({"result": asked})}, "true")
+    configure(operator, ["host"], {"seal_keys": ["${SEAL}"]})
     operator.environ["SEAL"] = "short"
     refused = operator.troth("check-config")
     assert refused.returncode != 0

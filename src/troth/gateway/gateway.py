@@ -300,11 +300,12 @@ def _paths(declared: Mapping[str, frozenset[str]]) -> frozenset[str]:
 
 def _families(paths: frozenset[str]) -> dict[str, frozenset[str]]:
     """The reverse of `_paths`."""
-    families = {path for path in paths if "." not in path}
-    return {
-        family: frozenset(path.partition(".")[2] for path in paths if path.startswith(f"{family}."))
-        for family in sorted(families)
-    }
+    found: dict[str, set[str]] = {}
+    for path in sorted(paths):
+        # The dots of a key in an open map are its own.
+        family, _, flag = (path, "", "") if "[" in path else path.partition(".")
+        found.setdefault(family, set()).update({flag} if flag else ())
+    return {family: frozenset(flags) for family, flags in found.items()}
 
 
 def _same(line: Line, settings: UpstreamSettings) -> bool:

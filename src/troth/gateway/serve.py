@@ -28,7 +28,7 @@ from troth.gateway.presence import Presence
 from troth.gateway.reload import Watch, watch
 from troth.gateway.report import report
 from troth.gateway.run import Run, announce, withdraw
-from troth.gateway.seal import Keys
+from troth.gateway.seal import Keys, Seal
 from troth.gateway.settings import GatewaySettings
 from troth.gateway.state import State, state_path
 from troth.gateway.tasks import Tasks
@@ -267,6 +267,8 @@ class _Running:
         """Uses other settings. The broker comes first: what it takes is declared to upstreams."""
         async with self.taking:
             await self._broker(settings)
+            if settings.seal_keys != self.gateway.settings.seal_keys:
+                self.gateway.seal = Seal(self._keys(settings))
             self.gateway.reload(settings)
             if self.access is not None:
                 tokens = (*self.options.tokens, *settings.tokens)

@@ -10,9 +10,11 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from middle_gateway import PATIENCE
-from middle_site import OLD, site
+from middle_gateway import PATIENCE, serving
+from middle_site import MODERN, OLD, site
 from task_hosts import DONE, Work
+
+from troth.gateway.state import State
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -85,3 +87,18 @@ async def test_tasks_that_ended_survive_a_kill_and_others_are_told_to_be_lost(tm
             assert (await host.ask("tasks/list"))["code"] == -32601
         assert (tmp_path / "troth" / "tasks.db").stat().st_mode & 0o777 == 0o600
         work.end()
+
+
+@pytest.mark.parametrize("upstream", [OLD, MODERN])
+async def test_tasks_are_promised_before_a_server_that_had_them_has_spoken_again(upstream: str, tmp_path: Path) -> None:
+    kept = tmp_path / "state.json"
+    async with site(upstream) as one:
+        settings = one.settings("up")
+        async with serving(settings, state=State.load(kept)) as served:
+            await served.ready()
+            async with served.legacy() as peer:
+                before = peer.opening["capabilities"]["tasks"]
+        await one.stop()
+        async with serving(settings, state=State.load(kept)) as served, served.legacy() as peer:
+            assert peer.opening["capabilities"]["tasks"] == before
+        await one.start()
