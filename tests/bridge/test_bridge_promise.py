@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from troth.bridge.promise import Connection, UpstreamView, also_served, page_size, paths, promise
+from troth.bridge.promise import Connection, UpstreamView, also_served, page_size, paths, promise, with_tasks
 from troth.capabilities import read_server
 from troth.register import Era, register
 
@@ -237,3 +237,11 @@ def test_a_host_that_reads_the_first_page_only_gets_one_page() -> None:
     assert page_size(register().hosts["lootbox"], 50) is None
     assert page_size(register().hosts["opencode-v1"], 50) == 50
     assert page_size(None, 50) == 50
+
+
+def test_tasks_are_added_to_what_is_declared_and_nothing_is_taken() -> None:
+    key = "io.modelcontextprotocol/tasks"
+    assert with_tasks(None) == {"extensions": {key: {}}}
+    declared = {"roots": {}, "extensions": {"com.example/x": {"a": 1}}}
+    assert with_tasks(declared) == {"roots": {}, "extensions": {"com.example/x": {"a": 1}, key: {}}}
+    assert declared["extensions"] == {"com.example/x": {"a": 1}}

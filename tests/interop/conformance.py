@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,6 +91,12 @@ KINDS = {
     "legacy-stdio": Kind(ONLY_LEGACY, "stdio", (LEGACY,)),
     "modern-stdio": Kind(ONLY_MODERN, "stdio", (MODERN,)),
 }
+WITH_TASKS = Kind((sys.executable, str(SERVERS / "every_tasks.py")), "http", (MODERN,))
+NOT_TASKS = {
+    "tasks-status-notifications": "the suite skips its only check",
+    "tasks-mrtr-composition": "a tool that takes long is a task from its first question on, not from its last answer",
+}
+"""Scenarios about tasks that prove nothing of the server, or do not pass, by itself and through the gateway."""
 GATEWAY = (sys.executable, "-m", "troth", "serve", "{config}", "--port", "{port}", "--no-auth")
 
 
@@ -264,7 +270,7 @@ def late(score: Score) -> bool:
 def again(score: Score, url: str, revision: str, out: Path) -> Score:
     """The score of one scenario that is run once more, by itself."""
     folder = out / "again" / score.name
-    words = ("server", "--url", url, "--scenario", score.name, "--spec-version", revision)
+    words = ("server", "--url", url, "--scenario", score.name, "--spec-version", revision, "--force")
     text = run_suite((*words, "--timeout", str(SCENARIO), "-o", str(folder)), out / f"{score.name}.txt", RUN)
     thrown = dict(re.findall(r"Failed to run scenario (\S+): (.*)", text))
     found = next(folder.rglob("checks.json"), None)
@@ -305,6 +311,17 @@ def run_all(names: Sequence[str], through: bool, base: Path) -> list[Cell]:
     names = [name for name in names if through or KINDS[name].over == "http"]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return [cell for cells in pool.map(lambda name: run_kind(name, through, base), names) for cell in cells]
+
+
+def run_tasks(through: bool, base: Path) -> dict[str, Score]:
+    """The scenarios about tasks, which belong to no set, each by itself."""
+    folder = base / "tasks"
+    folder.mkdir(parents=True)
+    names = [name for name in requirements("server", MODERN) if name.startswith("tasks-")]
+    with ExitStack() as stack:
+        url, entry = stack.enter_context(upstream(WITH_TASKS, folder))
+        target = stack.enter_context(gateway(entry, folder)) if through else url
+        return {name: again(Score(name, True), target, MODERN, folder) for name in names}
 
 
 # The upstream side, judged by mock servers of the suite

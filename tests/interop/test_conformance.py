@@ -63,6 +63,14 @@ def test_what_passes_directly_passes_through_the_gateway(base: Path, kind: str, 
     assert conformance.differences(through(base)[kind, revision], counts[revision]) == []
 
 
+@pytest.mark.parametrize("way", ["direct", "through"])
+def test_a_server_with_tasks_passes_by_itself_and_through_the_gateway(base: Path, way: str) -> None:
+    scores = conformance.run_tasks(way == "through", base / way)
+    assert len(scores) == 10
+    failing = {name: score.bad for name, score in scores.items() if score.state != "PASS"}
+    assert set(failing) == set(conformance.NOT_TASKS), failing
+
+
 @pytest.mark.parametrize(("kind", "revision"), CLIENTS, ids=lambda value: value)
 def test_the_upstream_side_passes_as_a_client(base: Path, kind: str, revision: str) -> None:
     assert conformance.differences(clients(base)[kind, revision], {}) == []

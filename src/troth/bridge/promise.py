@@ -102,6 +102,19 @@ def paths(capabilities: ServerCapabilities) -> frozenset[str]:
     )
 
 
+def with_tasks(declared: Mapping[str, object] | None) -> dict[str, object]:
+    """Client capabilities with the extension of tasks, for a modern upstream that has it.
+
+    The gateway takes tasks for whoever calls, so it hears of every tool that needs them.
+
+    Args:
+        declared: What is declared without; None for nothing.
+    """
+    rest = declared or {}
+    extensions = cast("Mapping[str, object]", rest.get("extensions", {}))
+    return {**rest, "extensions": {**extensions, TASKS: {}}}
+
+
 def promise(
     upstreams: tuple[UpstreamView, ...],
     connection: Connection,

@@ -18,7 +18,7 @@ from msgspec import Raw
 from troth.bridge import Bad, Kind, Outgoing, ask, errors, opened, peek
 from troth.bridge.asks import HOST, NOTHING, ROWS, client_capabilities
 from troth.bridge.exchange import LEVELS
-from troth.bridge.promise import CORE_TASKS, TASKS_KEY, paths
+from troth.bridge.promise import CORE_TASKS, TASKS_KEY, paths, with_tasks
 from troth.gateway.model import Status, UnavailableError
 from troth.gateway.settings import Share, Transport
 from troth.register import Era, Side, register
@@ -416,6 +416,8 @@ class Member:
         size = 0
         for _ in range(self._limits.pages):
             declares = self.declares(conversation.revision)
+            if conversation.capabilities.has(TASKS_KEY):
+                declares = with_tasks(declares)
             wish = Outgoing(frame=ask(how.method, params), timeout=self._limits.method, again=True, declares=declares)
             frame = await conversation.ask(wish)
             size += len(memoryview(frame.body or b""))

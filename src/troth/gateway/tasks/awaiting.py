@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from troth.bridge import Bad, Cause, Frame, Kind, Lost, Outgoing, ask, error_line, opened, read, result_line, rewrite
 from troth.bridge.errors import INTERNAL
-from troth.bridge.promise import TASKS_KEY
+from troth.bridge.promise import TASKS_KEY, with_tasks
 from troth.gateway.model import UnavailableError
-from troth.tasks.face import EXTENSION, RELATED
+from troth.tasks.face import RELATED
 from troth.wire.words import excerpt
 
 if TYPE_CHECKING:
@@ -134,9 +134,7 @@ class Awaiting:
         """Sends the call so that it may become a task; or, with answers to questions of one, goes on with that."""
         self._sink, self._withdrawn = sink, False
         if self._extends:
-            declares = dict(request.declares or {})
-            extensions = cast("Mapping[str, object]", declares.get("extensions", {}))
-            self._request = replace(request, declares={**declares, "extensions": {**extensions, EXTENSION: {}}})
+            self._request = replace(request, declares=with_tasks(request.declares))
             state = _state(request.params.get("requestState"))
             if state is not None:
                 self._task, self._asked = state.task, state.asked
