@@ -97,7 +97,8 @@ def page() -> str:
         "Three ordinary servers that keep notes, one on each framework, audited in every protocol revision as their "
         "authors wrote them, and after the one line `troth.install(server)`. *Before* holds for any server that is "
         "written like them. – is not declared and not served, or not to be seen from outside; verdicts in bold are "
-        "faults, and `docs/findings.md` says what each means.",
+        "faults, and `docs/findings.md` says what each means. `troth audit --change-tool publish -- python "
+        "examples/honest.py plain_fastmcp` prints one side of it, with `install` at its end the other.",
     ]
     for title, name in PLAIN.items():
         parts.append(section(title, name, report(name, installed=False), report(name, installed=True)))
