@@ -233,6 +233,7 @@ async def test_a_slow_starter_is_told_of_when_it_is_there(revision: str) -> None
         async with site(OLD) as one, serving(late, one.settings("one", prefix="one")) as served:
             for fleet in served.gateway.every_fleet():
                 fleet.startup_wait = 0.3
+            await served.ready("one")
             async with host(served, revision) as peer:
                 assert len(await names(peer)) == 15
                 inbox = await (peer.listen() if isinstance(peer, Legacy) else peer.listen(toolsListChanged=True))
