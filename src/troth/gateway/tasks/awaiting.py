@@ -19,6 +19,7 @@ from troth.bridge import Bad, Cause, Frame, Kind, Lost, Outgoing, ask, error_lin
 from troth.bridge.errors import INTERNAL
 from troth.bridge.promise import TASKS_KEY, with_tasks
 from troth.gateway.model import UnavailableError
+from troth.gateway.upstream.waiting import Waiter
 from troth.tasks.face import RELATED
 from troth.wire.words import excerpt
 
@@ -365,22 +366,16 @@ class Awaiting:
             self._told(made)
 
 
-class _Held:
-    """The sink of ``tasks/result``."""
+class _Held(Waiter):
+    """The sink of ``tasks/result``: what comes with it belongs to the call."""
 
     def __init__(self, call: Awaiting) -> None:
-        self.outcome: asyncio.Future[Frame | Lost] = asyncio.get_running_loop().create_future()
+        super().__init__(call.notified)
         self._call = call
-        self.notified = call.notified
-        self.asked = call.asked
 
-    def answered(self, frame: Frame) -> None:
-        if not self.outcome.done():
-            self.outcome.set_result(frame)
-
-    def lost(self, why: Lost) -> None:
-        if not self.outcome.done():
-            self.outcome.set_result(why)
+    def asked(self, frame: Frame) -> bool:
+        """See `Sink`."""
+        return self._call.asked(frame)
 
 
 def _made(frame: Frame, *, flat: bool) -> Made | Lost | None:
