@@ -593,3 +593,20 @@ def test_every_item_that_is_listed_keeps_the_schema_of_the_hosts_revision(
     catalogue = Catalogue.build([Source(name="a", **{kind: cast("Any", ({**one(kind, "a:b"), **members},))})])
     for item in items(catalogue, kind, revision):
         assert list(validator(revision, FORMS[kind].definition).iter_errors(item)) == []
+
+
+@pytest.mark.parametrize(
+    ("execution", "support"),
+    [
+        ('{"taskSupport":"required"}', "required"),
+        ('{"taskSupport":"never"}', ""),
+        ('{"taskSupport":1}', ""),
+        ("[]", ""),
+    ],
+)
+def test_how_a_tool_takes_tasks_is_what_it_says_if_that_can_be_read(execution: str, support: str) -> None:
+    tool = {"name": Raw(b'"slow"'), "inputSchema": Raw(b'{"type":"object"}'), "execution": Raw(execution.encode())}
+    catalogue = Catalogue.build((Source(name="up", prefix="", tasks="core", tools=(tool,)),))
+    entry = catalogue.route("tools", "slow")
+    assert entry is not None
+    assert entry.support == support
