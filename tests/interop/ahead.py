@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 AT_ONCE = 2
 """These tests mostly wait: for pauses, for what must not come, for processes."""
+
+
+SECONDS = 240
+"""How long a client of others may take."""
+
+
+def printed(words: Sequence[str], env: Mapping[str, str]) -> Any:
+    """The JSON that a program prints on its last line.
+
+    Raises:
+        AssertionError: It failed; with what it wrote.
+    """
+    done = subprocess.run(
+        words,
+        env={**os.environ, **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stderr[:2000]}\n...\n{done.stderr[-2000:]}"
+    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 class Ahead:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from contextlib import contextmanager
 from functools import partial
@@ -13,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import conformance
 import pytest
-from ahead import Ahead, need, selected
+from ahead import Ahead, need, printed, selected
 from conformance import CLIENTS, ENVS, KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SECONDS = 240
 NPM = ENVS / "npm"
 NODE_SERVER = NPM / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 PEOPLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -83,17 +80,8 @@ def answered(base: Path, name: str, mode: str, kind: str) -> dict[str, str]:
     need(Path(program) if "/" in program else NPM / ".stamp")
     calls = {tool: given for tool, (given, _) in ASKERS[kind].items()}
     with asker(kind, folder) as entry, target(over, entry, folder) as url:
-        done = subprocess.run(
-            [program, str(CLIENTS / script), *more, "--mode", mode, url, json.dumps(calls)],
-            env={**os.environ, "TROTH_NPM": str(NPM)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-    assert done.returncode == 0, f"{done.stderr[:2000]}\n...\n{done.stderr[-2000:]}"
-    return json.loads(done.stdout.strip().splitlines()[-1])
+        words = [program, str(CLIENTS / script), *more, "--mode", mode, url, json.dumps(calls)]
+        return printed(words, {"TROTH_NPM": str(NPM)})
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import conformance
 import pytest
-from ahead import Ahead, need, selected
+from ahead import Ahead, need, printed, selected
 from conformance import CLIENTS, ENVS, KINDS
 from every import PROMPTS, RESOURCES, TEMPLATE, TOOLS
 from seen import EXPECTED, Seen
@@ -21,7 +19,6 @@ from seen import EXPECTED, Seen
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SECONDS = 240
 REVISIONS = {"legacy": "2025-11-25", "modern": "2026-07-28"}
 ALL = replace(
     EXPECTED,
@@ -86,17 +83,7 @@ def look(name: str, mode: str, target: list[str]) -> dict[str, Any]:
     need(*client.needs, conformance.node())
     node = {"TROTH_NPM": str(NPM), "TROTH_NODE": str(conformance.node()), "TROTH_INSPECTOR": str(INSPECTOR)}
     program, script = client.command
-    done = subprocess.run(
-        [program, str(CLIENTS / script), "--mode", mode, *target],
-        env={**os.environ, **node},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, f"{done.stderr[:2000]}\n...\n{done.stderr[-2000:]}"
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return printed([program, str(CLIENTS / script), "--mode", mode, *target], node)
 
 
 def seen(base: Path, name: str, mode: str, kind: str, way: str) -> dict[str, Any]:

@@ -101,15 +101,21 @@ async def test_malformed_questions_of_a_task_end_the_call(requests: object) -> N
         assert "inputRequests" in (await asking.call("slow")).error["message"]
 
 
+def holding(one: Site) -> list[Any]:
+    """Calls that come to the server, none of which it answers."""
+    held: list[Any] = []
+
+    def hold(_script: object, call: Any) -> Any:
+        held.append(call)
+        return SILENT
+
+    one.answers["tools/call"] = hold
+    return held
+
+
 async def test_a_call_that_is_cancelled_before_its_core_task_is_there_cancels_it_then() -> None:
     async with tasked(OLD) as (one, served), served.legacy("2025-06-18") as asking:
-        held: list[Any] = []
-
-        def hold(_script: object, call: Any) -> Any:
-            held.append(call)
-            return SILENT
-
-        one.answers["tools/call"] = hold
+        held = holding(one)
         call = asyncio.get_running_loop().create_task(asking.call("slow"))
         await until(lambda: held)
         await asking.notify("notifications/cancelled", {"requestId": 1})
@@ -120,13 +126,7 @@ async def test_a_call_that_is_cancelled_before_its_core_task_is_there_cancels_it
 
 async def test_a_host_that_goes_before_its_call_is_a_task_withdraws_the_call() -> None:
     async with tasked(MODERN) as (one, served), knowing(served, MODERN) as asking:
-        held: list[Any] = []
-
-        def hold(_script: object, call: Any) -> Any:
-            held.append(call)
-            return SILENT
-
-        one.answers["tools/call"] = hold
+        held = holding(one)
         call = asyncio.get_running_loop().create_task(asking.call("slow"))
         await until(lambda: held)
         call.cancel()
