@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +20,7 @@ from troth.testing.script import Script
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+    from pathlib import Path
 
     from middle_gateway import Legacy, Modern, Served
 
@@ -177,3 +181,17 @@ def host(served: Served, revision: str, **given: Any) -> Legacy | Modern:
 
 TAG = f"{META}subscriptionId"
 EACH = (OLD, MODERN)
+
+
+async def on_pipes(one: Site, folder: Path) -> asyncio.subprocess.Process:
+    """A gateway on pipes in front of a server, with a configuration and a state of its own."""
+    config = folder / "mcp.json"
+    url = f"http://127.0.0.1:{one.port}/mcp"
+    config.write_text(json.dumps({"mcpServers": {"one": {"type": "http", "url": url}}}))
+    environ = {**os.environ, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "troth", "serve", "--stdio", str(config)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env=environ,
+    )

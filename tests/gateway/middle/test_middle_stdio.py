@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
-import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from middle_gateway import META, MODERN, PATIENCE, Inbox
-from middle_site import OLD, TAG, Site, site
+from middle_site import OLD, TAG, Site, on_pipes, site
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -61,16 +59,7 @@ class Piped:
 
 @asynccontextmanager
 async def piped(one: Site, folder: Path) -> AsyncGenerator[Piped]:
-    config = folder / "mcp.json"
-    url = f"http://127.0.0.1:{one.port}/mcp"
-    config.write_text(json.dumps({"mcpServers": {"one": {"type": "http", "url": url}}}))
-    environ = {**os.environ, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "troth", "serve", "--stdio", str(config)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env=environ,
-    )
+    process = await on_pipes(one, folder)
     host = Piped(process)
     pump = asyncio.get_running_loop().create_task(host.pump())
     try:

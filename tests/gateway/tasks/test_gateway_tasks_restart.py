@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from middle_gateway import PATIENCE, serving
-from middle_site import MODERN, OLD, site
+from middle_site import MODERN, OLD, on_pipes, site
 from task_hosts import DONE, Work
 
 from troth.gateway.state import State
@@ -48,16 +46,7 @@ class Pipes:
 @asynccontextmanager
 async def running(one: Site, folder: Path) -> AsyncGenerator[Pipes]:
     """A gateway, which is killed at the end."""
-    config = folder / "mcp.json"
-    url = f"http://127.0.0.1:{one.port}/mcp"
-    config.write_text(json.dumps({"mcpServers": {"one": {"type": "http", "url": url}}}))
-    environ = {**os.environ, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "troth", "serve", "--stdio", str(config)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env=environ,
-    )
+    process = await on_pipes(one, folder)
     try:
         host = Pipes(process)
         info = {"name": "pipes", "version": "1"}
