@@ -140,11 +140,6 @@ class Exchange:
         self.talk: Talk | None = None
 
     @property
-    def waiting(self) -> bool:
-        """Whether a question is open: as long as one is, the time of the call does not run."""
-        return self.talk is not None and bool(self.talk.open)
-
-    @property
     def done(self) -> bool:
         """Whether it ended."""
         return self.state is State.DONE
