@@ -274,7 +274,7 @@ class Terminal:
 
     def __exit__(self, *_error: object) -> None:
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(30)
         os.close(self.main)
 
     def until(self, text: str) -> None:
@@ -304,7 +304,7 @@ def test_a_watch_leaves_out_what_was_settled_before_its_turn_and_ends_with_the_g
         return found
 
     with Watcher(look, 0) as watcher:
-        assert seen.wait(10)
+        assert seen.wait(30)
         assert [question["id"] for question in watcher] == ["b", "c"]
 
 

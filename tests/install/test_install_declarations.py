@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
-SECONDS = 10
+SECONDS = 30
 
 
 async def refused(awaitable):

@@ -35,7 +35,7 @@ KEY = {"extensions": {TASKS: {}}}
 MODEL = {"sampling": {}}
 TOOLS = {"add", "wait", "ask", "fail"}
 ENVELOPE = {"protocolVersion": NEW, "clientInfo": {"name": "t", "version": "1"}, "clientCapabilities": KEY}
-BOUND = 10
+BOUND = 30
 
 
 @pytest.fixture(params=sorted(TASK_MAKERS))

@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 SCRIPT = HERE / "install_process.py"
 OLD = HERE.parents[1] / ".envs" / "mcp1" / "bin" / "python"
 CODES = {"legacy": -32600, "auto": -32021}
-SECONDS = 20
+SECONDS = 30
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.interop,

@@ -158,7 +158,7 @@ def test_what_was_handed_out_survives_kill_9(tmp_path: Path) -> None:
     said = [writer.stdout.readline().strip() for _ in range(25)]
     writer.send_signal(signal.SIGKILL)
     said += writer.stdout.read().split()
-    writer.wait(10)
+    writer.wait(30)
     writer.stdout.close()
     assert len(said) >= 25
     anyio.run(there, path, said)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 pytestmark = pytest.mark.anyio
-WAIT = 20
+WAIT = 30
 LEGACY = register().eras[Era.LEGACY]
 LATEST = LEGACY[-1]
 NOW = register().newest(Era.MODERN)

@@ -21,7 +21,7 @@ from .peer import META
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WAIT = 20
+WAIT = 30
 """Seconds that anything may take."""
 NOW = register().revisions[-1]
 DISCOVER = {

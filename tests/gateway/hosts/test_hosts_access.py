@@ -29,7 +29,7 @@ async def raw(port: int, data: bytes, *, eof: bool = False) -> bytes:
     writer.write(data)
     if eof:
         writer.write_eof()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         answer = await reader.read()
     writer.close()
     return answer
@@ -171,7 +171,7 @@ async def test_a_target_in_absolute_form_is_taken_only_for_a_name_of_ours(target
     async with serving() as served:
         reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
         writer.write(b"GET %s HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n" % target)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert (await reader.read()).startswith(b"HTTP/1.1 %d " % status)
         writer.close()
 

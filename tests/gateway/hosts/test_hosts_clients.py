@@ -59,7 +59,7 @@ async def test_the_sdk_client_speaks_over_http(mode: Any) -> None:
             assert result.content[0].text == "hi"  # pyright: ignore
             assert progress == [1]
             if mode == "legacy":
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(30):
                     await changed.wait()
         assert len(front.closed) == len(front.sessions) == (mode == "legacy")
 

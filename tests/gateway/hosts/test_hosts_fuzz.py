@@ -74,7 +74,7 @@ async def ask(app: Any, method: str, path: str, headers: list[tuple[str, str]], 
         "type": "http", "method": method, "path": path, "query_string": b"session_id=x",
         "headers": [(name.encode(), value.encode()) for name, value in headers],
     }  # fmt: skip
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await app(scope, receive, send)
     return sent
 

@@ -58,7 +58,7 @@ class Pipes:
             assert os.write(self.fd, data) == len(data)
 
     async def get(self) -> dict[str, Any]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             line = await self.reader.readline()
         assert line.endswith(b"\n"), line
         return json.loads(line)
@@ -69,7 +69,7 @@ class Pipes:
             self.fd = -1
 
     async def ended(self) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await asyncio.wait([self.task])
         if not self.task.cancelled():
             self.task.result()
@@ -319,7 +319,7 @@ async def test_rule_24_answers_wait_for_room_so_that_memory_is_bounded() -> None
             assert stdio._waiting.bytes < 500_000
         assert sorted(got) == list(range(40))
         os.close(out)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await task
     await crew.close()
 
@@ -374,7 +374,7 @@ async def test_files_and_sockets_serve_as_well_as_pipes(tmp_path: Path) -> None:
     given.write_bytes(b"".join(json.dumps(item).encode() + b"\n" for item in (initialize(), INITIALIZED, call(1))))
     crew = Crew()
     read_fd, write_fd = os.open(given, os.O_RDONLY), os.open(out, os.O_WRONLY | os.O_CREAT)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await serve_stdio(ScriptedFront(), read_fd, write_fd, Limits(), crew)
     assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == [0, 1]
     os.close(read_fd)
@@ -386,7 +386,7 @@ async def test_files_and_sockets_serve_as_well_as_pipes(tmp_path: Path) -> None:
     task = asyncio.get_running_loop().create_task(serving)
     reader, writer = await asyncio.open_connection(sock=ours_out)
     ours_in.sendall(json.dumps(call(1, META)).encode() + b"\n")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert json.loads(await reader.readline())["id"] == 1
         ours_in.close()
         await task

@@ -23,7 +23,7 @@ from troth.gateway.state import State
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 
-PATIENCE = 20.0
+PATIENCE = 30.0
 """Seconds that anything may take; only a fault takes that long."""
 
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")

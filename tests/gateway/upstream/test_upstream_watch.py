@@ -154,7 +154,7 @@ async def test_a_refused_listen_is_not_repeated_and_a_subscription_says_so(tmp_p
 @pytest.mark.parametrize("listen", ["resourceSubscriptions", "ignore"])
 @pytest.mark.behaviour("CAP-15-C2")
 async def test_a_subscription_that_is_not_acknowledged_is_refused(tmp_path: Path, listen: str) -> None:
-    limits = Limits(back_off=0.05, back_off_most=0.5, stop=0.5, method=0.5)
+    limits = Limits(back_off=0.05, back_off_most=0.5, stop=0.5, method=2.0)
     async with watched(tmp_path, MODERN, ALL, listen, limits) as (one, _ears, _talk, log):
         with pytest.raises(UnavailableError, match="does not acknowledge"):
             await one.subscribe("a://1")
@@ -208,7 +208,7 @@ async def test_old_subscriptions_are_counted_per_uri_and_the_last_one_out_ends_t
 async def test_rule_15_what_is_wished_for_while_an_upstream_is_away_is_made_when_it_is_back(
     tmp_path: Path, revision: str
 ) -> None:
-    slow = Limits(back_off=1.0, back_off_most=1.0, stop=0.5, method=5.0)
+    slow = Limits(back_off=1.0, back_off_most=1.0, stop=0.5)
     async with watched(tmp_path, revision, SUBSCRIBED, limits=slow) as (one, ears, talk, log):
         await one.subscribe("a://kept")
         await dictate(talk, "EXIT")

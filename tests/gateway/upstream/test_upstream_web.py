@@ -392,7 +392,7 @@ async def test_a_refusal_that_names_a_time_is_not_asked_again_before() -> None:
     async def handle(_asked: Asked) -> web.StreamResponse:
         return web.Response(status=429, headers={"Retry-After": "20"})
 
-    limits = Limits(back_off=0.05, back_off_most=30.0, stop=0.5, method=5.0)
+    limits = Limits(back_off=0.05, back_off_most=30.0, stop=0.5)
     async with website(handle) as site, upstream(http(site.url), limits) as (one, ears):
         assert "429" in await ears.until("down")
         with pytest.raises(UnavailableError, match=r"one is down: .*429"):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PATIENCE = 30.0
 """Seconds that anything here may take."""
 PUPPET = Path(__file__).with_name("upstream_puppet.py")
-QUICK = Limits(back_off=0.05, back_off_most=0.5, stop=0.5, method=5.0)
+QUICK = Limits(back_off=0.05, back_off_most=0.5, stop=0.5)
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
 EACH = (LEGACY, MODERN)
