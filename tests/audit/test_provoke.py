@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import memory
@@ -10,6 +11,7 @@ from troth.testing import Script, Send
 from troth.testing.stdio import CONTEXT
 
 REVISION = "2025-11-25"
+MODERN = "2026-07-28"
 
 
 def honest() -> memory.Server:
@@ -36,3 +38,35 @@ def test_a_tool_that_is_refused_is_said() -> None:
 
 def test_a_tool_that_works_is_not_talked_about() -> None:
     assert said(change_tool="touch") == []
+
+
+def test_no_call_of_an_audit_leaves_a_question_behind() -> None:
+    seen: Counter[str] = Counter()
+
+    def watched() -> memory.Server:
+        server = honest()
+
+        def see(message: Any) -> Any:
+            seen["answered"] += "requestState" in message.get("params", {})
+            for out in server(message):
+                seen["asked"] += out.get("result", {}).get("resultType") == "input_required"
+                yield out
+
+        return see
+
+    memory.audit(watched, [MODERN], change_tool="ask_form")
+    # It is called again at each level of logs, and with each set of capabilities.
+    assert seen["asked"] > 3
+    assert seen["answered"] == seen["asked"]
+
+
+def test_a_call_that_hangs_is_named() -> None:
+    def mute() -> memory.Server:
+        server = honest()
+        return lambda message: () if message.get("method") == "prompts/get" else server(message)
+
+    findings = memory.audit(mute, [REVISION]).revisions[REVISION].findings
+    notes = [
+        str(frame.message) for finding in findings if finding.code == "protocol.hangs" for frame in finding.evidence
+    ]
+    assert any(note.startswith("prompts/get: no answer within ") and note.endswith(")") for note in notes), notes

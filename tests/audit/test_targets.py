@@ -334,7 +334,7 @@ def test_masking_keeps_the_number_of_words(words: list[str]) -> None:
     assert len(mask_words(words)) == len(words)
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("odd", ["/" * 200, "/*" * 5_000, ",/*" * 5_000, '"\\\\' * 20_000, "// " * 200])
 def test_comments_of_any_look_are_read_in_linear_time(tmp_path: Path, odd: str) -> None:
     path = config(tmp_path, '{"mcpServers": {"a": {"command": "x"},\n' + odd + '\n"b": {"command": "y"}}}')

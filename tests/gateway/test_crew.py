@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
     async def bounded() -> None:
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await test()
 
     anyio.run(bounded, backend_options={"use_uvloop": True})

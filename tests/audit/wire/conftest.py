@@ -54,7 +54,7 @@ class Inbox:
     def problems(self):
         return [item.problem for item in self.items if item.problem]
 
-    async def until(self, wanted, seconds=15):
+    async def until(self, wanted, seconds=30):
         with anyio.fail_after(seconds):
             while not wanted(self):
                 await self._changed.wait()
@@ -89,7 +89,7 @@ class Peer:
         """Set when a client leaves while `endless` writes to it."""
 
     async def wait_for_cut(self):
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await self.cut.wait()
 
     async def endless(self, stream, start, again=b""):

@@ -217,7 +217,7 @@ async def test_a_notification_without_an_answer_does_not_hold_up_the_rest(inbox,
     async with serving(silent) as peer:
         async with link_to(peer, Limits(method=0.2)) as link:
             box = inbox(link)
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 await link.send(TELL, {})
             assert (box.items, link.dead) == ([], "")
         await peer.wait_for_cut()
@@ -356,7 +356,7 @@ async def test_leaving_the_link_cuts_all_and_delivers_nothing(inbox, serving):
         async with link_to(peer) as link:
             box = inbox(link)
             await link.send(ASK, {})
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 while not peer.requests:  # noqa: ASYNC110 - the peer keeps a plain list
                     await anyio.sleep(0.01)
         await peer.wait_for_cut()
@@ -427,7 +427,7 @@ async def test_a_delete_without_an_answer_is_given_up(serving):
         await peer.endless(stream, b"")
 
     async with serving(silent) as peer, link_to(peer, Limits(method=0.1)) as link:
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             assert await link.delete({}) == 0
         await peer.wait_for_cut()
 

@@ -164,7 +164,7 @@ async def test_a_whole_message_without_a_line_end_is_still_named(inbox):
 async def test_half_a_line_and_then_silence_can_be_shown(inbox):
     async with peer("write", b'{"a": 1}\n{"id": 7, "resu'.hex()) as link:
         await inbox(link).count(1)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while not link.partial:
                 await anyio.lowlevel.checkpoint()
         assert link.partial == '{"id": 7, "resu'
@@ -196,7 +196,7 @@ async def test_a_stubborn_grandchild_is_gone_too(inbox, place):
 
 
 async def gone(pid):
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while alive(pid):  # noqa: ASYNC110 - another process sets no event here
             await anyio.sleep(0.01)
 
@@ -212,7 +212,7 @@ async def test_a_process_whose_output_a_grandchild_holds_open_is_dead_all_the_sa
 async def test_a_process_that_does_not_read_is_dead_after_the_budget(inbox):
     async with peer("never_read", limits=Limits(start=0.2, stop=0.1)) as link:
         box = inbox(link)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await link.send({"text": "x" * 1_000_000}, {})
         assert link.dead == "does not read its standard input"
     assert box.items == [line(problem="does not read its standard input", end=True)]
@@ -221,7 +221,7 @@ async def test_a_process_that_does_not_read_is_dead_after_the_budget(inbox):
 async def test_after_the_first_line_the_budget_of_a_method_holds_for_writing(inbox):
     async with peer("ignore_end_of_input", limits=Limits(start=60, method=0.2, stop=0.1)) as link:
         await inbox(link).count(1)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await link.send({"text": "x" * 1_000_000}, {})
         assert link.dead == "does not read its standard input"
 
@@ -257,7 +257,7 @@ async def test_standard_error_is_always_drained_and_its_end_is_kept(inbox):
     async with peer("much_stderr", limits=Limits(stderr=200, stop=0.3)) as link:
         await inbox(link).count(1)
         last = "line 19999 of a chatty server, with \\x1b[31mcolour\\x1b[0m"
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while not link.stderr.endswith(last):  # noqa: ASYNC110 - nothing is delivered for it
                 await anyio.sleep(0.01)
         assert len(link.stderr) <= 200 + 6 * len(r"\x1b")
@@ -300,7 +300,7 @@ async def test_an_error_of_the_user_comes_out_as_it_is(inbox):
 
 
 async def test_a_cancelled_user_leaves_no_process(inbox):
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         with anyio.CancelScope() as scope:
             async with peer("ignore_sigterm") as link:
                 await inbox(link).count(1)
@@ -320,7 +320,7 @@ async def test_a_long_goodbye_is_read_to_its_end_for_a_cancelled_user_too(inbox)
 
 
 async def test_a_link_opened_by_a_cancelled_user_leaves_no_process():
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         with anyio.CancelScope() as scope:
             scope.cancel()
             async with peer("ignore_sigterm") as link:

@@ -134,7 +134,7 @@ class Group:
 async def test_a_watch_is_a_task_of_its_crew(scene: Scene) -> None:
     heard = anyio.Event()
     hear: Callable[[object], None] = lambda _: heard.set()  # noqa: E731
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             watch([scene.path], scene.load, hear, Group(group), 0.01)
             await anyio.lowlevel.checkpoint()

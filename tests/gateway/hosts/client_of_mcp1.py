@@ -33,7 +33,7 @@ async def main(url: str) -> None:
 
         answer = await session.call_tool("echo", {}, progress_callback=on_progress)
         seen["text"] = answer.content[0].text
-        await asyncio.wait_for(changed.wait(), 10)
+        await asyncio.wait_for(changed.wait(), 30)
         seen["changed"] = True
     print(json.dumps(seen))
 

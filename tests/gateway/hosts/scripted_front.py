@@ -282,7 +282,7 @@ async def events(response: aiohttp.ClientResponse) -> AsyncIterator[tuple[str, s
                 name = value
 
 
-async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
     """Waits until something is so, bounded."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what it waits for tells nobody

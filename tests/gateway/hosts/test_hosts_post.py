@@ -445,7 +445,7 @@ async def test_a_host_that_sends_all_before_it_reads_gets_to_read_that_its_body_
     size = 8 * 1024 * 1024
 
     def send(port: int) -> bytes:
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as host:
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as host:
             length = b"content-length: %d" % size if long else b"transfer-encoding: chunked"
             host.sendall(
                 b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n%s\r\n\r\n" % length

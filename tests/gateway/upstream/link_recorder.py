@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from troth.gateway.upstream.link import Problem
 
 
-def run(test: Callable[[], Awaitable[None]], seconds: float = 20) -> None:
+def run(test: Callable[[], Awaitable[None]], seconds: float = 60) -> None:
     """Runs a test on uvloop, as the gateway runs, within a bound."""
 
     async def bounded() -> None:
@@ -72,7 +72,7 @@ class Recorder:
     def values(self) -> list[Any]:
         return [json.loads(data) for _, data in self.frames]
 
-    async def until(self, wanted: Callable[[Recorder], object], seconds: float = 10) -> None:
+    async def until(self, wanted: Callable[[Recorder], object], seconds: float = 30) -> None:
         with anyio.fail_after(seconds):
             while not wanted(self):
                 await self._changed.wait()

@@ -61,7 +61,7 @@ def alive(pid: int) -> bool:
 
 
 async def gone(pid: int) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while alive(pid):  # noqa: ASYNC110 - a stranger's process tells nobody
             await anyio.sleep(0.01)
 

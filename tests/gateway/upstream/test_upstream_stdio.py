@@ -20,6 +20,7 @@ from upstream_peers import (
     script,
     scripted,
     stdio,
+    until,
     upstream,
 )
 
@@ -185,6 +186,21 @@ async def test_a_process_that_does_not_start_says_why(command: tuple[str, ...], 
         assert words in await ears.until("down")
         with pytest.raises(UnavailableError, match="one is "):
             await one.ready(0.001)
+
+
+async def test_why_a_process_fell_is_said_also_while_it_starts_again(tmp_path: Path) -> None:
+    code = """
+import os, sys
+if not os.path.exists(sys.argv[1]):
+    open(sys.argv[1], "w").close()
+    sys.exit("the database is locked")
+sys.stdin.read()
+"""
+    settings = stdio(sys.executable, "-c", code, str(tmp_path / "turn"), era=EraChoice.LEGACY)
+    async with upstream(settings) as (one, ears):
+        await ears.until("down")
+        await until(lambda: one.status is Status.STARTING)
+        assert "the database is locked" in one.why
 
 
 @pytest.mark.parametrize("revision", EACH)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from troth.audit.context import mapping, told
 from troth.audit.model import Severity, Verdict
 from troth.audit.probes.families import broken, undeclared
-from troth.audit.probes.provoke import callable_tools, left_out
+from troth.audit.probes.provoke import call_tool, callable_tools, left_out
 from troth.audit.probes.tools import ABSENT_TOOL
 from troth.audit.shapes import problem
 from troth.audit.wire.dialect import LOG_LEVEL
@@ -87,7 +87,7 @@ async def _level_respected(ctx: Context, reply: Reply, messages: tuple[Frame, ..
     await session.call("logging/setLevel", {"level": LEVELS[-1]})
     mark = session.mark()
     for name, arguments in _calls(ctx):
-        await session.call("tools/call", {"name": name, "arguments": arguments})
+        await call_tool(session, name, arguments)
     await session.settle()
     low = tuple(frame for frame in session.since(mark, MESSAGE) if _level(frame) != LEVELS[-1])
     await session.call("logging/setLevel", {"level": LEVELS[0]})
@@ -112,7 +112,7 @@ async def _modern(ctx: Context) -> None:
     for level in (LEVELS[0], LEVELS[-1]):
         mark = session.mark()
         for name, arguments in _calls(ctx):
-            await session.call("tools/call", {"name": name, "arguments": arguments}, meta={LOG_LEVEL: level})
+            await call_tool(session, name, arguments, meta={LOG_LEVEL: level})
         await session.settle()
         heard[level] = session.since(mark, MESSAGE)
     low = tuple(frame for frame in heard[LEVELS[-1]] if _level(frame) != LEVELS[-1])

@@ -75,11 +75,16 @@ def _task_only(tool: Mapping[str, Any]) -> bool:
 
 
 async def call_tool(
-    session: Session, name: str, arguments: Mapping[str, Any], *, capabilities: Mapping[str, Any] | None = None
+    session: Session,
+    name: str,
+    arguments: Mapping[str, Any],
+    *,
+    capabilities: Mapping[str, Any] | None = None,
+    meta: Mapping[str, Any] | None = None,
 ) -> Called:
     """Calls a tool and answers what it asks for (see `exchange`)."""
     params = {"name": name, "arguments": dict(arguments)}
-    return await exchange(session, name, "tools/call", params, capabilities=capabilities)
+    return await exchange(session, name, "tools/call", params, capabilities=capabilities, meta=meta)
 
 
 async def exchange(
@@ -89,10 +94,11 @@ async def exchange(
     params: Mapping[str, Any],
     *,
     capabilities: Mapping[str, Any] | None = None,
+    meta: Mapping[str, Any] | None = None,
 ) -> Called:
     """Makes a request that may ask for input before it is done, and gives that input, at most `ROUNDS` times."""
     before = len(session.asks)
-    reply = await session.call(method, params, capabilities=capabilities)
+    reply = await session.call(method, params, capabilities=capabilities, meta=meta)
     called = Called(name=name, method=method, params=params, reply=reply)
     for _ in range(ROUNDS):
         result = mapping(called.reply.result)
@@ -109,7 +115,7 @@ async def exchange(
         again = {**params, "inputResponses": responses}
         if isinstance(result.get("requestState"), str):
             again["requestState"] = result["requestState"]
-        called.reply = await session.call(method, again, capabilities=capabilities)
+        called.reply = await session.call(method, again, capabilities=capabilities, meta=meta)
     called.questioned = bool(called.asks) or len(session.asks) > before
     return called
 

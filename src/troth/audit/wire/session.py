@@ -466,10 +466,12 @@ class Session:
         if pending.reply is None:
             self._strikes += 1
             detail = f"no answer within {budget:g} s"
-            note = self._record(Direction.NOTE, f"{pending.method}: {detail}")
+            asked = _object(pending.sent.message)
+            name = _object(asked.get("params")).get("name")
+            note = self._record(Direction.NOTE, f"{pending.method}: {detail}{f' ({name})' if name else ''}")
             frames = (pending.sent, *pending.stream, note)
             # The late answer, if it comes, is a stray; the stream over HTTP is closed.
-            self.link.cancel(_object(pending.sent.message)["id"])
+            self.link.cancel(asked["id"])
             return Reply(method=pending.method, failure=Failure.TIMEOUT, detail=detail, frames=frames)
         self._strikes = 0 if pending.reply.ok or pending.reply.refused else self._strikes
         return pending.reply

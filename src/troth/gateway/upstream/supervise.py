@@ -298,7 +298,7 @@ class Supervisor:
         if status is not Status.READY:
             self.conversation, self.since = None, None
         # While it starts again, why it fell is more telling than that it starts.
-        if status is not Status.STARTING or not self._ever or self.status is not Status.DOWN:
+        if status is not Status.STARTING or self.status is not Status.DOWN:
             self.why = why
         self.status = status
         self._changed.set()
