@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def talking(answer: Callable[[Asked], Awaitable[None]]) -> AsyncGenerator[tuple[Peer, Link, Recorder]]:
+async def talking(
+    answer: Callable[[Asked], Awaitable[None]], start_timeout: float = 30.0
+) -> AsyncGenerator[tuple[Peer, Link, Recorder]]:
     async with serving(answer) as peer:
         settings = UpstreamSettings(
             name="peer",
             transport=Transport.HTTP,
             url=peer.url,
             headers={"Authorization": "Bearer secret"},
-            start_timeout=0.5,
+            start_timeout=start_timeout,
         )
         heard, crew, limits = Recorder(), Crew(), Limits(stop=1.0)
         client = open_client(settings, limits)
@@ -112,6 +114,41 @@ def test_rule_22_an_endpoint_at_another_origin_is_refused_before_anything_is_sen
     run(test)
 
 
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@pytest.mark.parametrize(("endpoint", "posted"), [("/messages", "/messages"), ("messages", "/mcp/messages")])
+def test_rule_22_a_stream_that_has_moved_at_its_origin_is_followed(status: int, endpoint: str, posted: str) -> None:
+    server = Server(endpoint)
+
+    async def moved(asked: Asked) -> None:
+        if asked.path == "/mcp":
+            await asked.reply(status, Location="/mcp/")
+        else:
+            await server(asked)
+
+    async def test() -> None:
+        async with talking(moved) as (peer, link, heard):
+            link.send(1, message(1))
+            await heard.count(1)
+            assert [asked.path for asked in peer.asked] == ["/mcp", "/mcp/", posted]
+
+    run(test)
+
+
+def test_rule_22_a_stream_that_has_moved_elsewhere_is_not_followed() -> None:
+    async def test() -> None:
+        async with serving(Asked.hang) as elsewhere:
+
+            async def answer(asked: Asked) -> None:
+                await asked.reply(302, Location=elsewhere.url)
+
+            with pytest.raises(LinkError, match="which is not followed"):
+                async with talking(answer):
+                    pass
+            assert elsewhere.connections == 0
+
+    run(test)
+
+
 def test_a_second_endpoint_changes_nothing() -> None:
     async def test() -> None:
         server = Server()
@@ -160,13 +197,21 @@ def test_a_cut_of_the_stream_is_the_end_of_the_link() -> None:
         (lambda asked: asked.reply(405), "HTTP 405"),
         (lambda asked: asked.reply(200, b"{}"), "no event stream but application/json"),
         (lambda asked: asked.cut(), "the connection was closed before an answer came"),
-        (lambda asked: asked.hang(), r"no endpoint event came within 0\.5 seconds"),
     ],
 )
 def test_what_is_no_such_server_is_an_error(answer: Callable[[Asked], Awaitable[None]], words: str) -> None:
     async def test() -> None:
         with pytest.raises(LinkError, match=words):
             async with talking(answer):
+                pass
+
+    run(test)
+
+
+def test_an_endpoint_that_never_comes_is_not_waited_for_long() -> None:
+    async def test() -> None:
+        with pytest.raises(LinkError, match=r"no endpoint event came within 0\.5 seconds"):
+            async with talking(Asked.hang, start_timeout=0.5):
                 pass
 
     run(test)

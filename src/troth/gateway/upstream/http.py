@@ -4,7 +4,7 @@ Rules of this file:
 
 - Each request is one task of the crew; `HttpLink.abort` and `HttpLink.close` end it, and then nothing is told of it.
 - An event is handed on when it came, not when its stream ends. A body is never held but for being one frame.
-- A POST is sent once. A redirect is followed where it stays at the origin and keeps method and body (307, 308); what
+- A POST is sent once. A redirect is followed where it stays at the origin and keeps method and body (`FOLLOWED`); what
   else moves is a problem with the place it moved to. Source: RFC 9110, 15.4; rule 22 of the gateway.
 - A broken stream of a request is resumed by GET with ``Last-Event-ID``, never by a second POST. Source:
   2025-03-26/basic/transports, "Resumability and Redelivery".
@@ -46,6 +46,12 @@ EVENTS: Final = "text/event-stream"
 
 REDIRECTS: Final = 3
 """Most redirects in a row."""
+
+FOLLOWED: Final[Mapping[str, frozenset[int]]] = {
+    "POST": frozenset({307, 308}),
+    "GET": frozenset({301, 302, 307, 308}),
+}
+"""Redirects that keep the method, and its body. Source: RFC 9110, 15.4."""
 
 ERROR_BODY: Final = 64 * 1024
 """Most bytes of an answer with an error status that are read."""
@@ -241,25 +247,29 @@ class HttpLink:
         return replace(problem, begun=True) if begun and problem is not None else problem
 
     async def _post(self, line: bytes, headers: Mapping[str, str]) -> Response:
-        merged = {**self._headers["POST"], **headers}
+        # The new address is kept for the life of the link: a second round trip per call would be the price of a slash.
+        response, self._url = await self._follow("POST", {**self._headers["POST"], **headers}, line)
+        return response
+
+    async def _follow(self, method: str, headers: Mapping[str, str], line: bytes | None = None) -> tuple[Response, str]:
+        """Asks, and asks again where a redirect leads that stays at the origin and moves at all."""
+        url = self._url
+        response = await self._client.request(method, url, headers, line)
         for _ in range(REDIRECTS):
-            response = await self._client.request("POST", self._url, merged, line)
-            if response.status not in (307, 308) or (target := self._same_origin(response)) is None:
-                return response
-            # For the life of the link: a second round trip per call would be the price of a slash.
-            self._url = target
+            if response.status not in FOLLOWED[method]:
+                break
+            target = self._own(response.header("location"), url)
+            if target is None or target == url:
+                break
             response.close()
-        return await self._client.request("POST", self._url, merged, line)
+            url = target
+            response = await self._client.request(method, url, headers, line)
+        return response, url
 
-    def _same_origin(self, response: Response) -> str | None:
-        """Where a redirect leads, if it stays at the origin and moves at all."""
-        target = self._own(response.header("location"))
-        return target if target != self._url else None
-
-    def _own(self, reference: str) -> str | None:
-        """The URL that a server refers to, if it lies at the origin of the address."""
+    def _own(self, reference: str, base: str) -> str | None:
+        """The URL that a server refers to from another, if it lies at the origin of the address."""
         try:
-            target = URL(self._url).join(URL(reference))
+            target = URL(base).join(URL(reference))
             return str(target) if target.origin() == self._address.origin() and target.user is None else None
         except ValueError:
             return None
@@ -417,7 +427,8 @@ class HttpLink:
         merged = {**self._headers["GET"], **headers}
         if last_id:
             merged["last-event-id"] = last_id
-        return await self._client.request("GET", self._url, merged)
+        # Not kept: a server may send whoever looks at its address with GET to a page for people.
+        return (await self._follow("GET", merged))[0]
 
     async def _listen(self, headers: Mapping[str, str]) -> None:
         stream = Stream()

@@ -78,7 +78,7 @@ class SseLink(HttpLink):
 
     async def _run(self) -> None:
         try:
-            response = await self._get(NO_HEADERS, "")
+            response, self._url = await self._follow("GET", self._headers["GET"])
             try:
                 why = await self._read(response)
             finally:
@@ -111,7 +111,7 @@ class SseLink(HttpLink):
         return super()._event(key, event, stream)
 
     def _name_endpoint(self, data: bytes) -> None:
-        if (endpoint := self._own(data.decode("utf-8", "replace"))) is not None:
+        if (endpoint := self._own(data.decode("utf-8", "replace"), self._url)) is not None:
             self._url = endpoint
             self.ready = True
         else:
