@@ -33,7 +33,7 @@ ANSWER = 45.0
 """Seconds within which every call must end: more than any time-out of the gateway that may apply."""
 LEAVE = 40.0
 """Seconds that a host takes at most to leave."""
-HEARD = 5.0
+HEARD = 15.0
 """Seconds within which a change must reach every listener. It takes a tenth of a second; much later another change may
 have come to its help."""
 
