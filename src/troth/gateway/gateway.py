@@ -200,6 +200,9 @@ class Gateway:
             member.settings, Spare(), self.crew, self.limits, self._eras, asks=member.told
         )
         group = (owner._replace(asks=NOTHING), name)
+        known = next((other for key, other in self._members.items() if _twins(key, other, group, settings)), None)
+        if known is not None:
+            member.borrow(known)
         lines = self._lines[group] = [line for line in self._lines.get(group, ()) if line.members]
         shared = next((line for line in lines if line.open_to and _same(line, settings)), None)
         if shared is None:
@@ -306,6 +309,13 @@ def _families(paths: frozenset[str]) -> dict[str, frozenset[str]]:
         family, _, flag = (path, "", "") if "[" in path else path.partition(".")
         found.setdefault(family, set()).update({flag} if flag else ())
     return {family: frozenset(flags) for family, flags in found.items()}
+
+
+def _twins(key: tuple[Owner, str], other: Member, group: tuple[Owner, str], settings: UpstreamSettings) -> bool:
+    """Whether a member is of the same upstream and owner as a new one, for hosts that can be asked other things."""
+    owner, name = key
+    same = (owner._replace(asks=NOTHING), name) == group and spoken(other.settings) == spoken(settings)
+    return same and other.listed and bool(other.lists)
 
 
 def _same(line: Line, settings: UpstreamSettings) -> bool:

@@ -200,6 +200,14 @@ class Member:
         """The connection's keeper."""
         return self.line.upstream
 
+    def borrow(self, other: Member) -> None:
+        """Has the lists of another member of the same upstream until its own are fetched.
+
+        A start takes seconds, and hosts that can be asked other things would miss names meanwhile that the upstream
+        is known to have.
+        """
+        self.lists, self.hints, self.tasks = dict(other.lists), dict(other.hints), other.tasks
+
     def declares(self, revision: str) -> dict[str, object] | None:
         """Client capabilities of a request to a modern upstream; None for none."""
         return client_capabilities(self.told, revision) if self.told else None

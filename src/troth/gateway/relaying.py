@@ -232,10 +232,11 @@ async def _relay(
 
 
 async def _reopened(owner: Member) -> Conversation | None:
-    """The conversation that is just opened again; None if none is."""
+    """The conversation that is just opened, for the first time or again; None if none is."""
     if owner.lists and owner.listed and owner.upstream.status is Status.STARTING:
+        seconds = RESTART if owner.settled.is_set() else owner.settings.start_timeout
         with suppress(UnavailableError):
-            return await owner.upstream.ready(RESTART)
+            return await owner.upstream.ready(seconds)
     return None
 
 

@@ -78,7 +78,7 @@ async def serving(
     """Runs a gateway without credentials, or with tokens that are their own names."""
     limits = limits or Limits(coalesce=0.01, back_off=0.05, stop=1.0)
     made = tuple(TokenSettings(name=token, token=token) if isinstance(token, str) else token for token in tokens)
-    configured = GatewaySettings(upstreams=upstreams, tokens=made, startup_wait=PATIENCE, **settings)
+    configured = GatewaySettings(upstreams=upstreams, tokens=made, **{"startup_wait": PATIENCE, **settings})
     crew = Crew()
     gateway = Gateway(configured, state or State(path=None), crew, limits)
     front = MiddleFront(gateway)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -240,6 +241,36 @@ async def test_a_slow_starter_is_told_of_when_it_is_there(revision: str) -> None
                 gate.touch()
                 await inbox.method("notifications/tools/list_changed")
                 assert len(await names(peer)) == 30
+
+
+SECOND = """
+import os, sys, time
+gate, log = sys.argv[1:3]
+first = not os.path.exists(log)
+open(log, "a").close()
+while not (first or os.path.exists(gate)):
+    time.sleep(0.01)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Starts a server: the first one at once, later ones when there is a file."""
+
+
+async def test_hosts_that_can_be_asked_more_see_at_once_what_is_known_of_a_server(
+    tmp_path: Path, revision: str
+) -> None:
+    gate = tmp_path / "gate"
+    one = server("one", "--revision", OLD)
+    slow = replace(one, command=(sys.executable, "-c", SECOND, str(gate), str(tmp_path / "log"), *one.command))
+    async with serving(slow, startup_wait=0.2) as served:
+        await served.ready("one")
+        # It is a second process, since the first one was told of nothing to ask.
+        async with host(served, revision, declares={"roots": {}}) as peer:
+            assert len(await names(peer)) == 15
+            call = asyncio.get_running_loop().create_task(peer.call("read_note"))
+            assert len(await names(peer, "prompts")) == 3
+            assert not call.done()
+            gate.touch()
+            assert (await call).result["content"]
 
 
 @pytest.mark.parametrize("what", ["no list", "an error", "no objects", "endless"])
