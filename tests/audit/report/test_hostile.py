@@ -200,6 +200,7 @@ def test_long_and_deep_values_are_cut_and_say_so() -> None:
     assert clean_value(list(range(MOST_MEMBERS + 5)))[-1] == "[cut: 5 more items]"
     assert clean_value({str(n): n for n in range(MOST_MEMBERS + 5)})["..."] == "[cut: 5 more members]"
     assert cut("é" * 100, 20) == f"{'é' * 10} [... 160 bytes cut ...] {'é' * 10}"
+    assert cut("a" * 40, 20) == "a" * 40  # the note would be longer than what it stands for
     assert clean_value([10**400, float("nan"), float("-inf"), 2**62, True, 1.5, object]) == [
         "[integer of 1329 bits]", "[nan]", "[-inf]", 2**62, True, 1.5, "<class 'object'>",
     ]  # fmt: skip

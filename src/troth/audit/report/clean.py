@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
@@ -60,6 +60,8 @@ _UNSAFE = re.compile(
     "\ud800-\udfff\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"  # lone surrogates, annotations, tags
 )
 _SPACE = re.compile(r"\s+")
+NOTE: Final = 24
+"""Characters of the note that stands for what was cut."""
 
 
 def clean(text: str, longest: int = LONGEST_LINE) -> str:
@@ -73,8 +75,11 @@ def line(text: str, longest: int = LONGEST_LINE) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """At most about ``longest`` characters: the middle gives way to the number of bytes that it had."""
-    if len(text) <= longest:
+    """At most about ``longest`` characters: the middle gives way to the number of bytes that it had.
+
+    What is longer by less than that note takes stays whole.
+    """
+    if len(text) <= longest + NOTE:
         return text
     half = longest // 2
     removed = len(text[half:-half].encode("utf-8", "surrogatepass"))
