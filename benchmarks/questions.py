@@ -174,9 +174,15 @@ class Place:
     @contextmanager
     def asker(self, name: str, revision: str, *more: str, **settings: Any) -> Iterator[None]:
         """A server over HTTP that asks."""
+        words = ("--transport", "http", "--variant", "asker", "--revision", revision, *more)
+        with self.server(name, sys.executable, "-m", "troth.testing", "server", *words, **settings):
+            yield
+
+    @contextmanager
+    def server(self, name: str, *command: str, **settings: Any) -> Iterator[None]:
+        """A server over HTTP, which takes ``--port``."""
         port = free_port()
-        words = ("--transport", "http", "--port", str(port), "--variant", "asker", "--revision", revision, *more)
-        server = Started(name, (sys.executable, "-m", "troth.testing", "server", *words), self.folder)
+        server = Started(name, (*command, "--port", str(port)), self.folder)
         try:
             server.wait(port)
             entry: Json = {"url": f"http://127.0.0.1:{port}/mcp"}
@@ -327,12 +333,14 @@ async def killed(folder: Path) -> None:
         stack.enter_context(place.asker("people", LEGACY, ask=["broker"]))
         stack.enter_context(place.asker("old", LEGACY))
         place.entries["sample"] = {"command": sys.executable, "args": [str(SAMPLE)]}
+        stack.enter_context(place.server("kept", sys.executable, str(SAMPLE), "http"))
         gateway = place.start()
         async with client() as http:
             host = await Host(http, place.url, MODERN, PATIENT).open()
-            await host.named({"old_ask_form", "people_ask_form", "sample_count"})
-            long = {"name": "sample_count", "arguments": {"to": 10_000}}
-            tasks = [(await host.ask("tools/call", long))["result"]["taskId"] for _ in range(LEFT)]
+            await host.named({"old_ask_form", "people_ask_form", "sample_count", "kept_count"})
+            long = {"arguments": {"to": 10_000}}
+            tasks = await tasks_of(host, {"name": "sample_count", **long})
+            kept_tasks = await tasks_of(host, {"name": "kept_count", **long})
             states = [await host.ask("tools/call", {"name": "old_ask_form", "arguments": {}}) for _ in range(LEFT)]
             async with anyio.create_task_group() as group:
                 for _ in range(LEFT):
@@ -347,7 +355,7 @@ async def killed(folder: Path) -> None:
         print(f"- `troth questions list`: {len(kept)} of {LEFT}, {Counter(each['state'] for each in kept)}")
         async with client() as http:
             host = await Host(http, place.url, MODERN, PATIENT).open()
-            await host.named({"old_ask_form"})
+            await host.named({"old_ask_form", "kept_count"})
             said: Counter[str] = Counter()
             for state in states:
                 call = {"name": "old_ask_form", "arguments": {}, **retried(state["result"])}
@@ -355,9 +363,34 @@ async def killed(folder: Path) -> None:
                 said[f"{error.get('code')} {error.get('message')}"] += 1
             for text, times in said.items():
                 print(f"- a parked call that is answered now, {times} times: {text}")
-            said = Counter([told_of(await host.ask("tasks/get", {"taskId": name})) for name in tasks])
-            for text, times in said.items():
-                print(f"- a task that is asked about now, {times} times: {text}")
+            for where, names in (("on pipes", tasks), ("over HTTP, which has the extension,", kept_tasks)):
+                said = Counter([told_of(await host.ask("tasks/get", {"taskId": name})) for name in names])
+                for text, times in said.items():
+                    print(f"- a task of a server {where} that is asked about now, {times} times: {text}")
+            await went_on(host, kept_tasks)
+
+
+async def tasks_of(host: Host, call: Json) -> list[str]:
+    """Ids of tasks that a call becomes."""
+    return [(await host.ask("tools/call", call))["result"]["taskId"] for _ in range(LEFT)]
+
+
+async def went_on(host: Host, names: list[str]) -> None:
+    """Waits until the words of each task have changed; how long that took, and what came of cancelling them all."""
+    words = {name: told_of(await host.ask("tasks/get", {"taskId": name})) for name in names}
+    began = time.perf_counter()
+    with anyio.fail_after(PATIENCE):
+        while words:
+            for name in [*words]:
+                if told_of(await host.ask("tasks/get", {"taskId": name})) != words[name]:
+                    del words[name]
+            await anyio.sleep(0.05)
+    print(f"- all {len(names)} of those were seen to go on within {time.perf_counter() - began:.1f} s")
+    for name in names:
+        await host.ask("tasks/cancel", {"taskId": name})
+    said = Counter([told_of(await host.ask("tasks/get", {"taskId": name})) for name in names])
+    for text, times in said.items():
+        print(f"- after they were cancelled, {times} times: {text}")
 
 
 def told_of(frame: Json) -> str:

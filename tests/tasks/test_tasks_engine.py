@@ -375,6 +375,58 @@ async def test_two_that_recover_at_once_take_a_task_on_once(clock: Clock) -> Non
     assert len(taken) == len(set(taken)) == 5
 
 
+async def test_a_task_that_is_for_somebody_else_is_left_alone(clock: Clock) -> None:
+    store = MemoryStore()
+    task = await made(Engine(store, run="before", clock=clock), keep="x")
+    after = Engine(store, run="after", clock=clock)
+    assert await after.recover(resume=lambda _task: None) == ()
+    assert await now(after, task) == task
+
+
+async def test_what_is_kept_of_a_task_changes_in_silence(engine: Engine) -> None:
+    task = await made(engine)
+    heard: list[Task] = []
+    engine.listen(heard.append)
+    assert await engine.keep(task.id, "upstream x")
+    assert (await now(engine, task)).keep == "upstream x"
+    assert heard == []
+    await engine.finish(task.id, DONE)
+    assert not await engine.keep(task.id, "upstream y")
+
+
+async def test_a_task_of_nobody_can_be_forgotten(engine: Engine) -> None:
+    task = await made(engine)
+    await engine.forget(task.id)
+    assert isinstance(await engine.get(ANN, task.id), ErrorValue)
+
+
+async def test_questions_that_an_earlier_run_left_are_asked_under_their_keys_again(clock: Clock) -> None:
+    store = MemoryStore()
+    before = Engine(store, run="before", clock=clock)
+    task = await made(before, keep="x")
+    asked = {key: Asked("elicitation/create", {"message": key}) for key in ("open", "answered", "stale")}
+    await before.ask(task.id, asked)
+    await before.answer(ANN, task.id, {"answered": DONE})
+    after = Engine(store, run="after", clock=clock)
+    (taken,) = await after.recover(resume=lambda _task: True)
+    job = Job(after, taken)
+    found: list[object] = []
+
+    async def ask() -> None:
+        found.append(await job.ask({key: asked[key] for key in ("open", "answered")}))
+
+    async with anyio.create_task_group() as group, anyio.create_task_group() as asking:
+        asking.start_soon(ask)
+        while (await now(after, task)).version == taken.version:  # noqa: ASYNC110 - nobody sets an event
+            await anyio.sleep(0.001)
+        assert set((await now(after, task)).asked) == {"open", "stale"}
+        await job.settle()
+        assert set((await now(after, task)).asked) == {"open"}
+        group.start_soon(after.answer, ANN, task.id, {"open": DONE})
+    assert found == [{"open": DONE, "answered": DONE}]
+    assert await after.ask(task.id, {"open": asked["open"]}) == {"open": "open-2"}
+
+
 # Work
 
 

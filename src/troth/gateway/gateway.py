@@ -284,6 +284,7 @@ class Gateway:
 
     async def stop(self) -> None:
         """Ends everything that hosts wait for, and every upstream."""
+        await self.tasks.stop()
         for parked in self.parking.all():
             parked.call.withdraw("the gateway stops")
         for fleet in self.every_fleet():

@@ -66,6 +66,8 @@ class Limits:
             question on a pipe names no call. Longer than a person's answer takes.
         turns: Most calls that wait so for one pipe.
         awaited: How long a task of an upstream is awaited, which is cancelled then. Tasks are for work that takes long.
+        task_id: How long the id of a task is held back for the upstream's own, which is kept with it so that the task
+            survives a restart. Of an upstream that takes longer it is kept when it comes.
         watching: How long one look at the questions counts as somebody who watches.
     """
 
@@ -120,4 +122,5 @@ class Limits:
     turn: float = 55.0
     turns: int = 256
     awaited: float = 3600.0
+    task_id: float = 0.5
     watching: float = 5.0

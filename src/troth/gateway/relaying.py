@@ -242,7 +242,7 @@ async def _reopened(owner: Member) -> Conversation | None:
 
 async def _run(asked: Asked, target: Target) -> Answer:
     if target.entry.support or "task" in (asked.frame.parts or {}):
-        taken = await asked.gateway.tasks.taken(asked, _place(target))
+        taken = await asked.gateway.tasks.taken(asked, place(target))
         if isinstance(taken, Answer):
             return taken
         target = target._replace(conversation=taken)
@@ -254,7 +254,7 @@ async def _run(asked: Asked, target: Target) -> Answer:
     return await _ended(asked, target, call, asked.session.running)
 
 
-def _place(target: Target) -> Place:
+def place(target: Target) -> Place:
     """The target as tasks know it."""
 
     def run(
@@ -263,7 +263,8 @@ def _place(target: Target) -> Place:
         there = target._replace(conversation=conversation, resume=resume or target.resume, wrap=wrap)
         return _ended(asked, there, _call(asked, there), {})
 
-    return Place(target.owner, target.conversation, target.entry.support, run)
+    entry = target.entry
+    return Place(target.owner, target.conversation, entry.shown, entry.support, run)
 
 
 async def _ended(asked: Asked, target: Target, call: Call, running: dict[Id, Running]) -> Answer:

@@ -32,6 +32,7 @@ from troth.gateway.seal import Keys, Seal
 from troth.gateway.settings import GatewaySettings
 from troth.gateway.state import State, state_path
 from troth.gateway.tasks import Tasks
+from troth.gateway.tasks.resuming import Resuming
 from troth.tasks import SqliteStore, StoreError
 
 if TYPE_CHECKING:
@@ -101,8 +102,9 @@ class _Running:
 
     async def until_stopped(self) -> int:
         """Serves; returns the exit status."""
-        await self._tasks()
+        # The broker comes first: what it takes is declared to the upstreams of tasks that go on.
         await self._broker(self.gateway.settings)
+        await self._tasks()
         self._watch()
         with anyio.open_signal_receiver(*_SIGNALS) as signals:
             self.crew.spawn(self._heed(signals), "signals")
@@ -139,7 +141,16 @@ class _Running:
         self.store = SqliteStore(path)
         self.gateway.tasks = Tasks(self.store, self.crew, self.limits, self.presence.name)
         if path.exists():
-            await self.gateway.tasks.start(self.presence.alive)
+            resuming = Resuming(self.gateway, self._principals())
+            for task in await self.gateway.tasks.start(self.presence.alive, resuming.takes):
+                resuming.go_on(task)
+
+    def _principals(self) -> list[Principal]:
+        """Everybody who may speak to this run."""
+        if self.options.stdio:
+            return [STDIO]
+        tokens = (*self.options.tokens, *self.gateway.settings.tokens)
+        return [ANONYMOUS, *(Principal(token.name, token.profile) for token in tokens)]
 
     async def _broker(self, settings: GatewaySettings) -> None:
         """Opens the broker where some upstream may use it. What earlier runs left open is settled."""

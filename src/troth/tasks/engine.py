@@ -20,7 +20,7 @@ from troth.tasks.model import LIMIT_REACHED, MOVES, Outcome, Page, Requester, St
 from troth.tasks.signals import Signals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from troth.tasks.model import Asked
     from troth.tasks.store import Store
@@ -209,8 +209,21 @@ class Engine:
         changed = await self._change(task_id, lambda task: self._moved(task, task.status, message=self._words(message)))
         return isinstance(changed, Task)
 
+    async def keep(self, task_id: str, keep: str) -> bool:
+        """Notes what the owner of a task needs to go on with it after a restart; says whether the task still runs."""
+
+        def step(task: Task) -> Task | ErrorValue:
+            return self._moved(task, task.status, keep=keep)
+
+        return isinstance(await self._change(task_id, step, told=False), Task)
+
+    async def forget(self, task_id: str) -> None:
+        """Deletes a task that no requester knows of."""
+        await self._store.delete(task_id)
+        self._signals.fire(task_id)
+
     async def ask(
-        self, task_id: str, questions: Mapping[str, Asked], message: str = ""
+        self, task_id: str, questions: Mapping[str, Asked], message: str = "", left: Collection[str] = ()
     ) -> Mapping[str, str] | ErrorValue:
         """Asks the requester. The task waits for input until every question is answered.
 
@@ -218,6 +231,8 @@ class Engine:
             task_id: The task.
             questions: The questions by a key of the caller's.
             message: Words for people; empty for none.
+            left: Keys of questions that an earlier run asked and got no answer to, or whose answers it did not fetch.
+                A question of such a key is that question again.
 
         Returns:
             The keys of the caller's -> the keys that stand in the task, which are used once in its life; or why the
@@ -229,18 +244,21 @@ class Engine:
         names: dict[str, str] = {}
 
         def step(task: Task) -> Task | ErrorValue:
-            if len(task.asked) + len(raws) > self.limits.asked:
+            again = {key: key for key in raws if key in left and key in {*task.asked, *task.answers}}
+            fresh = _unused([key for key in raws if key not in again], task.used)
+            if len(task.asked) + len(fresh) > self.limits.asked:
                 return self._over("asked", "too many questions wait")
-            if len(task.used) + len(raws) > self.limits.questions:
+            if len(task.used) + len(fresh) > self.limits.questions:
                 return self._over("questions", "the task asked too often")
             names.clear()
-            names.update(_unused(raws, task.used))
+            names.update({**again, **fresh})
+            asked = {names[key]: raw for key, raw in raws.items() if names[key] not in task.answers}
             return self._moved(
                 task,
-                Status.INPUT_REQUIRED if raws else task.status,
+                Status.INPUT_REQUIRED if asked else task.status,
                 message=self._words(message),
-                asked={**task.asked, **{names[key]: raw for key, raw in raws.items()}},
-                used=(*task.used, *names.values()),
+                asked={**task.asked, **asked},
+                used=(*task.used, *fresh.values()),
             )
 
         changed = await self._change(task_id, step)
@@ -323,13 +341,15 @@ class Engine:
     # Time and restarts
 
     async def recover(
-        self, alive: Callable[[str], bool] = lambda _run: False, resume: Callable[[Task], bool] = lambda _task: False
+        self,
+        alive: Callable[[str], bool] = lambda _run: False,
+        resume: Callable[[Task], bool | None] = lambda _task: False,
     ) -> tuple[Task, ...]:
         """Looks after unfinished tasks whose run is over: their owner takes them on, or they fail with words.
 
         Args:
             alive: Whether a run still runs; this one does.
-            resume: Whether the owner goes on with a task (from its `keep`).
+            resume: Whether the owner goes on with a task (from its `keep`); None leaves it to somebody else.
 
         Returns:
             The tasks to go on with; they are of this run now.
@@ -341,10 +361,13 @@ class Engine:
             for task in batch:
                 if task.run == self.run or alive(task.run):
                     continue
-                taken = await self._adopt(task) if resume(task) else None
+                goes_on = resume(task)
+                if goes_on is None:
+                    continue
+                taken = await self._adopt(task) if goes_on else None
                 if taken is not None:
                     resumed.append(taken)
-                else:
+                elif not goes_on:
                     await self._fail(task, LOST)
         return tuple(resumed)
 
@@ -409,7 +432,9 @@ class Engine:
         taken = await self._change(task.id, step)
         return taken if isinstance(taken, Task) else None
 
-    async def _change(self, task_id: str, step: Callable[[Task], Task | ErrorValue]) -> Task | ErrorValue:
+    async def _change(
+        self, task_id: str, step: Callable[[Task], Task | ErrorValue], *, told: bool = True
+    ) -> Task | ErrorValue:
         """Changes a task by compare-and-set, as often as others come in between."""
         for _ in range(_ATTEMPTS):
             task = await self._store.get(task_id)
@@ -420,7 +445,8 @@ class Engine:
                 return found
             changed = msgspec.structs.replace(found, version=task.version + 1, updated=max(task.updated, self._clock()))
             if await self._store.update(changed):
-                self._tell(changed)
+                if told:
+                    self._tell(changed)
                 return changed
         return BUSY
 
@@ -437,7 +463,7 @@ _OVER: Final = ErrorValue(-32602, "The task has ended")
 _NOTHING: Final = ErrorValue(0, "nothing changes")
 
 
-def _unused(keys: Mapping[str, object], used: tuple[str, ...]) -> dict[str, str]:
+def _unused(keys: Iterable[str], used: tuple[str, ...]) -> dict[str, str]:
     """A name per key that was never used in this task."""
     taken = set(used)
     names: dict[str, str] = {}

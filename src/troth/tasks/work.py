@@ -29,6 +29,7 @@ class Job:
 
     def __init__(self, engine: Engine, task: Task) -> None:
         self._engine = engine
+        self._left: set[str] = {*task.asked, *task.answers}
         self.task = task
 
     async def say(self, message: str) -> None:
@@ -38,7 +39,8 @@ class Job:
     async def ask(self, questions: Mapping[str, Asked], message: str = "") -> Mapping[str, Outcome] | ErrorValue:
         """Asks the requester and waits for all answers; the task is ``input_required`` meanwhile.
 
-        If this is cancelled, the questions are taken back.
+        If this is cancelled, the questions are taken back. A question that an earlier run of the work left open is
+        asked under the same key again, and an answer that has come to it since counts.
 
         Args:
             questions: The questions by a key of the caller's.
@@ -47,10 +49,11 @@ class Job:
         Returns:
             The answers by the caller's keys (errors among them, where a host refuses); or why none will come.
         """
-        names = await self._engine.ask(self.task.id, questions, message)
+        names = await self._engine.ask(self.task.id, questions, message, self._left)
         if isinstance(names, ErrorValue):
             return names
         wanted = frozenset(names.values())
+        self._left -= wanted
         try:
             found = await self._engine.fetch(self.task.id, wanted)
         except anyio.get_cancelled_exc_class():
@@ -58,6 +61,13 @@ class Job:
                 await self._engine.withdraw(self.task.id, wanted)
             raise
         return found if isinstance(found, ErrorValue) else {key: found[name] for key, name in names.items()}
+
+    async def settle(self) -> None:
+        """Takes back what an earlier run of the work left open and nobody asked again."""
+        left = frozenset(self._left)
+        self._left.clear()
+        if left:
+            await self._engine.withdraw(self.task.id, left)
 
 
 async def work(engine: Engine, task: Task, do: Callable[[Job], Awaitable[Outcome]]) -> None:

@@ -104,6 +104,25 @@ class Work:
         self.waiting.clear()
 
 
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
+QUESTION = {"method": "elicitation/create", "params": {"mode": "form", "message": "Who?", "requestedSchema": SCHEMA}}
+ACCEPTED = {"action": "accept", "content": {"name": "Ada"}}
+
+
+def asks(work: Work) -> list[dict[str, Any]]:
+    """The work waits for input until that comes; what comes."""
+    found: list[dict[str, Any]] = []
+    work.status, work.more = "input_required", {"inputRequests": {"who": QUESTION}}
+
+    def update(_script: object, call: Any) -> dict[str, Any]:
+        found.append(call.params["inputResponses"])
+        work.status, work.more = "completed", {}
+        return {"resultType": "complete"}
+
+    work.one.answers["tasks/update"] = update
+    return found
+
+
 async def ended(host: Legacy | Modern, name: str, wanted: Callable[[dict[str, Any]], bool] | None = None) -> Told:
     """Looks at a task until it has ended, or is as wanted."""
     with anyio.fail_after(PATIENCE):

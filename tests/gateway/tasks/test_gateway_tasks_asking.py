@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from middle_gateway import MODERN
 from middle_site import OLD, until
-from task_hosts import DONE, KNOWS, Work, begin, ended, knowing, tasked
+from task_hosts import ACCEPTED, DONE, KNOWS, QUESTION, Work, asks, begin, ended, knowing, tasked
 
 if TYPE_CHECKING:
     from middle_gateway import Legacy, Served, Told
@@ -16,23 +16,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 FORM = {"elicitation": {"form": {}}}
-SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
-QUESTION = {"method": "elicitation/create", "params": {"mode": "form", "message": "Who?", "requestedSchema": SCHEMA}}
-ACCEPTED = {"action": "accept", "content": {"name": "Ada"}}
-
-
-def asks(work: Work) -> list[dict[str, Any]]:
-    """The work waits for input until that comes; what comes."""
-    found: list[dict[str, Any]] = []
-    work.status, work.more = "input_required", {"inputRequests": {"who": QUESTION}}
-
-    def update(_script: object, call: Any) -> dict[str, Any]:
-        found.append(call.params["inputResponses"])
-        work.status, work.more = "completed", {}
-        return {"resultType": "complete"}
-
-    work.one.answers["tasks/update"] = update
-    return found
 
 
 @pytest.mark.behaviour("CAP-26-C1")

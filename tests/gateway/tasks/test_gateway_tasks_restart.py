@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sqlite3
+import sys
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import aiohttp
 import pytest
-from middle_gateway import PATIENCE, serving
+from middle_gateway import PATIENCE, Legacy, Modern, Told, serving
 from middle_site import MODERN, OLD, on_pipes, site
-from task_hosts import DONE, Work
+from task_hosts import ACCEPTED, DONE, KNOWS, Work, asks, begin, ended, knowing
 
 from troth.gateway.state import State
+from troth.testing.model import SILENT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -56,6 +62,263 @@ async def running(one: Site, folder: Path) -> AsyncGenerator[Pipes]:
         process.kill()
         async with asyncio.timeout(PATIENCE):
             await process.wait()
+
+
+@dataclass
+class Endpoint:
+    """A gateway that is a process, as hosts need it."""
+
+    url: str
+    http: aiohttp.ClientSession
+    process: asyncio.subprocess.Process
+    folder: Path
+
+    def legacy(self, revision: str, **given: Any) -> Legacy:
+        return Legacy(self, revision, **given)
+
+    async def kill(self) -> None:
+        self.process.kill()
+        async with asyncio.timeout(PATIENCE):
+            await self.process.wait()
+
+    def owned(self) -> dict[str, str]:
+        """Id of an unfinished task -> the upstream's id that is kept with it."""
+        found: dict[str, str] = {}
+        with sqlite3.connect(self.folder / "troth" / "tasks.db") as file:
+            for name, task in file.execute("SELECT id, task FROM tasks WHERE NOT ended"):
+                found[name] = json.loads(json.loads(task)["keep"])["task"]
+        file.close()
+        return found
+
+
+@asynccontextmanager
+async def endpoint(one: Site, folder: Path, *options: str, name: str = "one") -> AsyncGenerator[Endpoint]:
+    """A gateway over HTTP; killed at the end if it still runs."""
+    config = folder / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {name: {"type": "http", "url": one.settings(name).url}}}))
+    environ = {**os.environ, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "troth", "serve", str(config), "--port", "0", *(options or ("--no-auth",))),
+        stderr=asyncio.subprocess.PIPE,
+        env=environ,
+    )
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while not (line := (await process.stderr.readline()).decode()).startswith("ready "):
+                assert line, "the gateway ended"
+        url = line.split()[1].removesuffix("/mcp")
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as http:
+            yield Endpoint(url, http, process, folder)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        async with asyncio.timeout(PATIENCE):
+            # The rest of what it said is read, so that its pipe does not outlive the loop.
+            await process.communicate()
+
+
+async def listed(host: Legacy | Modern, name: str = "slow") -> None:
+    """Waits until a host sees a tool."""
+    async with asyncio.timeout(PATIENCE):
+        while name not in [tool["name"] for tool in (await host.ask("tools/list")).result["tools"]]:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+def outlives(one: Site, support: str = "required") -> Work:
+    """Work of a server that takes until the test says otherwise."""
+    for tool in one.script.catalogue.tools:
+        if tool["name"] == "slow":
+            tool["execution"] = {"taskSupport": support}
+    return Work(one)
+
+
+BOTH = {**KNOWS, "elicitation": {"form": {}}}
+
+
+@pytest.mark.parametrize(
+    ("revision", "support", "end"),
+    [
+        (OLD, "required", "kill"),
+        (MODERN, "required", "kill"),
+        (MODERN, "optional", "kill"),
+        (MODERN, "optional", "stop"),
+    ],
+)
+async def test_a_task_that_its_upstream_keeps_goes_on_after_a_restart(
+    revision: str, support: str, end: str, tmp_path: Path
+) -> None:
+    async with site(MODERN) as one:
+        work = outlives(one, support)
+        async with endpoint(one, tmp_path) as before, knowing(before, revision) as host:
+            await listed(host)
+            name = await begin(host)
+            assert (await host.ask("tasks/get", {"taskId": name})).result["status"] == "working"
+            assert list(before.owned()) == [name]
+            if end == "kill":
+                await before.kill()
+            else:
+                before.process.terminate()
+        work.message = "half of it is done"
+        async with endpoint(one, tmp_path) as after, knowing(after, revision) as host:
+            told = await ended(host, name, lambda task: task.get("statusMessage") == work.message)
+            assert told.result["status"] == "working"
+            work.status = "completed"
+            told = await ended(host, name)
+            assert told.result["status"] == "completed"
+            if revision == OLD:
+                assert (await host.ask("tasks/result", {"taskId": name})).result["content"] == DONE
+            else:
+                assert told.result["result"]["content"] == DONE
+        assert one.count("tools/call") == 1
+        assert one.count("tasks/cancel") == 0
+
+
+@pytest.mark.parametrize("revision", [OLD, MODERN])
+async def test_a_task_that_goes_on_after_a_restart_is_cancelled_at_its_upstream(revision: str, tmp_path: Path) -> None:
+    async with site(MODERN) as one:
+        outlives(one)
+        async with endpoint(one, tmp_path) as before, knowing(before, revision) as host:
+            await listed(host)
+            name = await begin(host)
+            ((_, theirs),) = before.owned().items()
+            await before.kill()
+        async with endpoint(one, tmp_path) as after, knowing(after, revision) as host:
+            await host.ask("tasks/cancel", {"taskId": name})
+            assert (await one.hears("tasks/cancel"))["params"]["taskId"] == theirs
+
+
+@pytest.mark.parametrize("answered", ["before the end", "between", "after the start"])
+async def test_a_question_of_a_task_is_answered_once_over_a_restart(answered: str, tmp_path: Path) -> None:
+    async with site(MODERN) as one:
+        work = outlives(one)
+        brought = asks(work)
+        async with endpoint(one, tmp_path) as before, knowing(before, MODERN, declares=BOTH) as host:
+            await listed(host)
+            if answered == "before the end":
+                one.answers["tasks/update"] = lambda *_: SILENT
+            name = await begin(host)
+            asked = (await ended(host, name, lambda task: bool(task.get("inputRequests")))).result["inputRequests"]
+            if answered == "before the end":
+                await host.ask("tasks/update", {"taskId": name, "inputResponses": {"who": ACCEPTED}})
+                await one.hears("tasks/update")
+            await before.kill()
+        if answered == "between":
+            await one.stop()
+        brought = asks(work)
+        async with endpoint(one, tmp_path) as after, knowing(after, MODERN, declares=BOTH) as host:
+            if answered == "between":
+                assert (await host.ask("tasks/get", {"taskId": name})).result["inputRequests"] == asked
+                await host.ask("tasks/update", {"taskId": name, "inputResponses": {"who": ACCEPTED}})
+                answers = dict(one.answers)
+                await one.start()
+                one.answers.update(answers)
+            elif answered == "before the end":
+                # Nobody knows whether the answer arrived: the upstream says so by asking again.
+                told = await ended(host, name, lambda task: bool(task.get("inputRequests")))
+                ((key, _),) = told.result["inputRequests"].items()
+                await host.ask("tasks/update", {"taskId": name, "inputResponses": {key: ACCEPTED}})
+            else:
+                told = await ended(host, name, lambda task: task["status"] == "input_required")
+                assert told.result["inputRequests"] == asked
+                await host.ask("tasks/update", {"taskId": name, "inputResponses": {"who": ACCEPTED}})
+            assert (await ended(host, name)).result["result"]["content"] == DONE
+        assert brought == [{"who": ACCEPTED}]
+
+
+async def test_a_question_that_its_upstream_no_longer_asks_is_taken_back_after_a_restart(tmp_path: Path) -> None:
+    async with site(MODERN) as one:
+        work = outlives(one)
+        asks(work)
+        async with endpoint(one, tmp_path) as before, knowing(before, MODERN, declares=BOTH) as host:
+            await listed(host)
+            name = await begin(host)
+            await ended(host, name, lambda task: task["status"] == "input_required")
+            await before.kill()
+        work.status, work.more = "working", {}
+        async with endpoint(one, tmp_path) as after, knowing(after, MODERN, declares=BOTH) as host:
+            await ended(host, name, lambda task: task["status"] == "working")
+            work.status = "completed"
+            assert (await ended(host, name)).result["status"] == "completed"
+
+
+async def test_a_task_of_an_upstream_that_is_another_one_now_is_lost(tmp_path: Path) -> None:
+    async with site(MODERN) as one, site(MODERN) as other:
+        outlives(one)
+        outlives(other)
+        async with endpoint(one, tmp_path) as before, knowing(before, MODERN) as host:
+            await listed(host)
+            name = await begin(host)
+            await before.kill()
+        async with endpoint(other, tmp_path) as after, knowing(after, MODERN) as host:
+            told = await ended(host, name)
+            assert told.result["status"] == "failed"
+            assert "may have had effects" in told.result["error"]["message"]
+        assert other.count("tasks/get") == 0
+
+
+async def test_a_task_stays_with_its_principal_over_a_restart(tmp_path: Path) -> None:
+    tokens = {"theirs": "t" * 32, "ours": "o" * 32}
+    (tmp_path / "troth").mkdir()
+    kept = {name: {"token": token} for name, token in tokens.items()}
+    (tmp_path / "troth" / "tokens.json").write_text(json.dumps(kept))
+    (tmp_path / "troth" / "tokens.json").chmod(0o600)
+    async with site(MODERN) as one:
+        work = outlives(one)
+        async with endpoint(one, tmp_path, "--log-level", "warning") as before:
+            async with knowing(before, MODERN, token=tokens["ours"]) as host:
+                await listed(host)
+                name = await begin(host)
+            await before.kill()
+        work.status = "completed"
+        async with endpoint(one, tmp_path, "--log-level", "warning") as after:
+            async with knowing(after, MODERN, token=tokens["theirs"]) as host:
+                assert (await host.ask("tasks/get", {"taskId": name})).error["code"] == -32602
+            async with knowing(after, MODERN, token=tokens["ours"]) as host:
+                assert (await ended(host, name)).result["result"]["content"] == DONE
+
+
+async def test_what_an_upstream_still_does_for_a_call_that_died_with_the_gateway_is_cancelled(tmp_path: Path) -> None:
+    async with site(MODERN) as one:
+        outlives(one)
+        async with endpoint(one, tmp_path) as before, before_call(before) as call:
+            await one.hears("tasks/get")
+            theirs = one.of("tasks/get")[0]["params"]["taskId"]
+            async with asyncio.timeout(PATIENCE):
+                while list(before.owned().values()) != [theirs]:  # noqa: ASYNC110 - another process writes it
+                    await asyncio.sleep(0.02)
+            await before.kill()
+            with pytest.raises(aiohttp.ClientError):
+                await call
+        async with endpoint(one, tmp_path) as after:
+            assert (await one.hears("tasks/cancel"))["params"]["taskId"] == theirs
+            async with asyncio.timeout(PATIENCE):
+                while after.owned():  # noqa: ASYNC110 - another process forgets it
+                    await asyncio.sleep(0.02)
+
+
+async def test_a_call_whose_task_ended_leaves_nothing_to_cancel(tmp_path: Path) -> None:
+    async with site(MODERN) as one:
+        work = outlives(one)
+        async with endpoint(one, tmp_path) as before, before_call(before) as call:
+            await one.hears("tasks/get")
+            work.status = "completed"
+            assert (await call).result["content"] == DONE
+            async with asyncio.timeout(PATIENCE):
+                while before.owned():  # noqa: ASYNC110 - another process forgets it
+                    await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def before_call(served: Endpoint) -> AsyncGenerator[asyncio.Task[Told]]:
+    """A call of a host that knows no tasks."""
+    async with Modern(served) as host:
+        await listed(host)
+        call = asyncio.get_running_loop().create_task(host.call("slow"))
+        try:
+            yield call
+        finally:
+            call.cancel()
 
 
 async def test_tasks_that_ended_survive_a_kill_and_others_are_told_to_be_lost(tmp_path: Path) -> None:

@@ -92,6 +92,9 @@ class Awaiting:
         method: Budget in seconds for one look at a task.
         patience: Seconds for which a task is awaited, which is cancelled then.
         told: Hears of the task when it is there and whenever a look at it showed something; None for nobody.
+        over: Called when the upstream need not hear of the task any more.
+        stays: Whether a task of the extension that is given up goes on, since a later run of the gateway takes it up.
+        found: The upstream's id of a task of the extension to go on with, in the place of a call; empty for none.
     """
 
     def __init__(
@@ -103,6 +106,9 @@ class Awaiting:
         method: float,
         patience: float,
         told: Callable[[Made], None] | None = None,
+        over: Callable[[], None] = lambda: None,
+        stays: Callable[[], bool] = lambda: False,
+        found: str = "",
     ) -> None:
         self.era = conversation.era
         self.revision = conversation.revision
@@ -116,6 +122,9 @@ class Awaiting:
         self._method = method
         self._patience = patience
         self._told = told
+        self._over = over
+        self._stays = stays
+        self._found = found
         self._sink: Sink = cast("Sink", None)
         self._request: Outgoing = cast("Outgoing", None)
         self._first: Id = 0
@@ -141,6 +150,10 @@ class Awaiting:
                 self._task, self._asked = state.task, state.asked
                 self._go_on(self._update(request.params.get("inputResponses", {})))
                 return self._first
+            if self._found:
+                self._task = self._found
+                self._go_on(self._polled(Made(self._task, pollIntervalMs=0)))
+                return self._first
         else:
             wish = {"ttl": int(self._patience * 1000)}
             drop = frozenset(request.drop) - {"task"}
@@ -151,7 +164,9 @@ class Awaiting:
     def cancel(self, request: Id, reason: str) -> None:  # noqa: ARG002 - there is one
         """Gives the call up, and the task with it."""
         self._withdrawn = True
-        if self._task:
+        if self._task and self._extends and self._stays():
+            self._stop()
+        elif self._task:
             self._end()
         elif self._extends:
             self._conversation.cancel(self._first, reason)
@@ -217,6 +232,8 @@ class Awaiting:
             self._work = None
             self._end()
             found = Lost(Cause.TIMEOUT, f"its task did not end in {limit:g} s (limit: awaited)")
+        else:
+            self._over()
         if self._withdrawn:
             return
         if isinstance(found, Lost):
@@ -336,7 +353,7 @@ class Awaiting:
             await self._send("tasks/update", {"inputResponses": responses})
         except UnavailableError as error:
             return error.lost
-        return await self._polled(Made(self._task, "working", pollIntervalMs=0))
+        return await self._polled(Made(self._task, pollIntervalMs=0))
 
     async def _send(self, method: str, more: Mapping[str, object] | None = None) -> Frame:
         frame = ask(method, {"taskId": self._task, **(more or {})})
@@ -350,16 +367,21 @@ class Awaiting:
 
     def _end(self) -> None:
         """Stops waiting, and has the upstream stop."""
+        self._stop()
+        self._crew.spawn(self._cancelled(), "cancel a task of an upstream")
+
+    def _stop(self) -> None:
         if self._work is not None:
             self._work.cancel()
-        self._crew.spawn(self._cancelled(), "cancel a task of an upstream")
 
     async def _cancelled(self) -> None:
         try:
             await self._send("tasks/cancel")
-        except UnavailableError:
+        except UnavailableError as error:
             # It ended by itself, cannot be cancelled, or is gone with its upstream: nobody waits for it any more.
-            return
+            if error.error is None:
+                return
+        self._over()
 
     def _tell(self, made: Made) -> None:
         if self._told is not None:

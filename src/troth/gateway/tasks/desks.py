@@ -79,6 +79,34 @@ class Turning:
         self._desk.ended()
 
 
+class Turnings:
+    """The desks of one call, each round of which has one.
+
+    Args:
+        turned: Whether the call is a task already.
+    """
+
+    def __init__(self, *, turned: bool = False) -> None:
+        self._turned = turned
+        self._last: Turning | None = None
+
+    def wrap(self, desk: Desk) -> Turning:
+        """The desk of a round."""
+        self._last = Turning(desk, turned=self._turned)
+        return self._last
+
+    def turn(self) -> None:
+        """The call is a task now."""
+        self._turned = True
+        if self._last is not None:
+            self._last.turned = True
+
+    @property
+    def left(self) -> Round | None:
+        """What the task is to ask; None for nothing."""
+        return None if self._last is None else self._last.left
+
+
 class JobDesk:
     """The desk of a call that is a task from the start: its questions are those of the task.
 

@@ -13,7 +13,8 @@ from troth.bridge import NOT_A_MESSAGE, ErrorValue, Kind, errors, fresh
 from troth.bridge.errors import INTERNAL, METHOD_NOT_FOUND
 from troth.bridge.promise import TASKS_KEY
 from troth.gateway.model import Answer, Sort
-from troth.gateway.tasks.room import askable, declares, requester
+from troth.gateway.tasks.kept import askable, requester
+from troth.gateway.tasks.room import declares
 from troth.register import Era
 from troth.tasks import Core, Extension, Outcome, StoreError, Task, extension
 from troth.tasks.face import member

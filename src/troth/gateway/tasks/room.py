@@ -14,18 +14,19 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec import Raw
 
-from troth.bridge import Bad, ErrorValue, fresh, read, relay, result_line
+from troth.bridge import ErrorValue, fresh
 from troth.bridge.errors import INTERNAL
 from troth.bridge.promise import CORE_TASKS, TASKS_KEY
-from troth.gateway.asked import alone
 from troth.gateway.model import Answer, Sort
 from troth.gateway.tasks.awaiting import Awaiting, Made
-from troth.gateway.tasks.desks import JobDesk, Turning, answered, asking_by_requests, declares_of
+from troth.gateway.tasks.desks import JobDesk, Turnings, answered, asking_by_requests, declares_of
+from troth.gateway.tasks.kept import NOBODY, Kept, askable, kept_of, requester
+from troth.gateway.tasks.outcomes import outcome_of, spelled
 from troth.register import Era, register
-from troth.tasks import Core, Engine, Extension, Outcome, Requester, StoreError, Task, core, extension, wish, work
+from troth.tasks import Core, Engine, Extension, Outcome, StoreError, Task, core, extension, wish, work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from troth.bridge.exchange_model import Round
     from troth.gateway.asked import Asked, HostSession
@@ -38,15 +39,13 @@ if TYPE_CHECKING:
     from troth.gateway.tasks.desks import Wrap
     from troth.tasks import Job, Store
 
+    Do = Callable[[Job], Awaitable[Outcome]]
+    """The work of a task."""
+
 _log = logging.getLogger(__name__)
 
 _METHOD: Final = "tools/call"
 """The one request that becomes a task."""
-
-_NULL: Final = Raw(b"null")
-
-_read_line = msgspec.json.Decoder(dict[str, Raw]).decode
-_read_flag = msgspec.json.Decoder(bool).decode
 
 
 class Run(Protocol):
@@ -68,40 +67,16 @@ class Place(NamedTuple):
     Attributes:
         owner: The upstream.
         conversation: Its conversation.
+        tool: The name that the host called.
         support: How the tool takes tasks (`troth.bridge.listed.Entry.support`).
         run: Runs the call.
     """
 
     owner: Member
     conversation: Conversation
+    tool: str
     support: str
     run: Run
-
-
-class Kept(msgspec.Struct, frozen=True):
-    """What is kept beside a task.
-
-    Attributes:
-        revision: Revision in which its result is spelled.
-        upstream: Name of the upstream that works on it.
-        asks: What the host that made it can be asked.
-    """
-
-    revision: str
-    upstream: str
-    asks: tuple[str, ...] = ()
-
-
-_read_kept = msgspec.json.Decoder(Kept).decode
-
-
-class _Error(msgspec.Struct):
-    code: int = INTERNAL
-    message: str = ""
-    data: Raw = _NULL
-
-
-_read_error = msgspec.json.Decoder(_Error).decode
 
 
 class Passing:
@@ -128,6 +103,7 @@ class Tasks:
     Attributes:
         engine: Holds the tasks.
         listening: Id of a task -> the listens that want to hear of it.
+        stopping: Whether work stops because the gateway does.
     """
 
     def __init__(self, store: Store, crew: Crew, limits: Limits, run: str | None = None) -> None:
@@ -138,19 +114,37 @@ class Tasks:
         self._faces: dict[str, Core | Extension] = {}
         self._makers: WeakValueDictionary[str, HostSession] = WeakValueDictionary()
         self._timed = False
+        self._works: set[asyncio.Task[None]] = set()
+        self.stopping = False
         self.engine.listen(self._changed)
 
-    async def start(self, alive: Callable[[str], bool]) -> None:
+    async def start(
+        self, alive: Callable[[str], bool], resume: Callable[[Task], bool | None] = lambda _: False
+    ) -> tuple[Task, ...]:
         """Says of tasks of runs that are over that they are lost, and forgets those whose time is over, from now on.
 
         Args:
             alive: Whether a run still runs.
+            resume: Whether this run goes on with a task; None if another one may.
+
+        Returns:
+            The tasks to go on with.
         """
+        taken: tuple[Task, ...] = ()
         try:
-            await self.engine.recover(alive)
+            taken = await self.engine.recover(alive, resume)
         except StoreError as error:
             _log.warning("tasks of earlier runs are lost: %s", error)
         self._keep_time()
+        return taken
+
+    async def stop(self) -> None:
+        """Stops all work on tasks. What upstreams go on with by themselves is for the next run."""
+        self.stopping = True
+        for working in self._works:
+            working.cancel()
+        if self._works:
+            await asyncio.wait(self._works)
 
     def _keep_time(self) -> None:
         """Looks after the time of tasks as soon as there may be one: a gateway without any rests."""
@@ -164,7 +158,7 @@ class Tasks:
         if face is None:
 
             def spell(task: Task, result: Raw) -> Raw | ErrorValue:
-                return _spelled(task, result, revision)
+                return spelled(task, result, revision)
 
             make = Extension if register().era(revision) is Era.MODERN else Core
             face = self._faces[revision] = make(self.engine, spell)
@@ -188,7 +182,7 @@ class Tasks:
         if answer is not None:
             return answer
         awaits = _extends(place) or place.support == "required"
-        return self._awaiting(place) if awaits else place.conversation
+        return self._awaited(asked, place) if awaits else place.conversation
 
     async def _answered(self, asked: Asked, place: Place) -> Answer | None:
         """The answer to a host that knows tasks, if it gets one or must not."""
@@ -204,8 +198,44 @@ class Tasks:
                 return await self._perhaps(asked, place)
         return None
 
-    def _awaiting(
-        self, place: Place, told: Callable[[Made], None] | None = None, seconds: float | None = None
+    def _awaited(self, asked: Asked, place: Place) -> Awaiting:
+        """The conversation of a call whose host has no task. Where one survives us, the next run cancels it."""
+        if not _extends(place):
+            return self.awaiting(place)
+        over = asyncio.Event()
+        known = False
+
+        def told(made: Made) -> None:
+            nonlocal known
+            if not known:
+                known = True
+                self._crew.spawn(self._remembered(asked, place, made, over), "remember a task")
+
+        return self.awaiting(place, told, over=over.set)
+
+    async def _remembered(self, asked: Asked, place: Place, made: Made, over: asyncio.Event) -> None:
+        kept = kept_of(asked, place, asked.host.revision, made.taskId, asked.host.principal.name).text()
+        seconds = self._limits.awaited
+        try:
+            task = await self.engine.create(NOBODY, _METHOD, ttl=int(seconds * 1000), keep=kept)
+            if isinstance(task, Task):
+                async with asyncio.timeout(seconds):
+                    await over.wait()
+                await self.engine.forget(task.id)
+        except StoreError as error:
+            _log.error("a task of %s cannot be remembered: %s", place.owner.name, error)
+        except TimeoutError:
+            return
+
+    def awaiting(
+        self,
+        place: Place,
+        told: Callable[[Made], None] | None = None,
+        seconds: float | None = None,
+        *,
+        over: Callable[[], None] = lambda: None,
+        stays: Callable[[], bool] = lambda: False,
+        found: str = "",
     ) -> Awaiting:
         """The conversation in which tasks of the upstream are awaited, for the usual time if none is given."""
         owner, limits = place.owner, self._limits
@@ -217,25 +247,74 @@ class Tasks:
             method=limits.method,
             patience=patience,
             told=told,
+            over=over,
+            stays=stays,
+            found=found,
         )
 
     async def _begun(self, asked: Asked, place: Place, ttl: int | None = None) -> Answer:
         """A task at once, whose work begins then."""
-        revision = asking_by_requests(asked.host).revision
-        task = await self._create(asked, place, revision, ttl)
+        kept = kept_of(asked, place, asking_by_requests(asked.host).revision)
+        task = await self._create(asked, kept, ttl)
         if isinstance(task, ErrorValue):
             return asked.refuse(task)
+        known: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        told = self.said(task, lambda made: self._know(task, kept, made, known)) if _extends(place) else self.said(task)
+        working = self.spawn(task, place.owner.name, self.by_requests(asked, place, told))
+        if _extends(place):
+            try:
+                await asyncio.wait({working, known}, timeout=self._limits.task_id, return_when=asyncio.FIRST_COMPLETED)
+            except asyncio.CancelledError:
+                self._crew.spawn(self.engine.cancel(requester(asked.host), task.id), "cancel a task of nobody")
+                raise
+        return _created(asked, task)
+
+    async def _know(self, task: Task, kept: Kept, made: Made, known: asyncio.Future[None]) -> None:
+        """Keeps the upstream's id of its task with ours."""
+        try:
+            await self.engine.keep(task.id, msgspec.structs.replace(kept, task=made.taskId).text())
+        except StoreError as error:
+            _log.error("a task would not survive a restart: %s", error)
+        if not known.done():
+            known.set_result(None)
+
+    def by_requests(self, asked: Asked, place: Place, told: Callable[[Made], None], found: str = "") -> Do:
+        """The work of a call that is a task from the start: its questions are those of the task.
+
+        Args:
+            asked: The host's request.
+            place: Where the call goes.
+            told: Hears of the upstream's task.
+            found: Id of a task of the upstream to go on with, in the place of a call; empty for none.
+        """
         asker = asked._replace(stream=Passing(), host=asking_by_requests(asked.host), session=None)
-        conversation = self._awaiting(place, self._said(task), task.ttl / 1000)
 
         async def do(job: Job) -> Outcome:
+            conversation = self.awaiting(place, told, job.task.ttl / 1000, stays=self._stays, found=found)
+
             def wrap(desk: Desk) -> JobDesk:
                 return JobDesk(desk, self._crew, job, declares_of(place.owner, conversation))
 
-            return _outcome(await place.run(asker, conversation, wrap))
+            return outcome_of(await place.run(asker, conversation, wrap))
 
-        self._crew.spawn(work(self.engine, task, do), f"a task of {place.owner.name}")
-        return _created(asked, task)
+        return do
+
+    def in_rounds(self, asked: Asked, place: Place, told: Callable[[Made], None], found: str) -> Do:
+        """The work of a task of the extension that a modern upstream goes on with: it asks in rounds.
+
+        Args:
+            asked: The host's request.
+            place: Where its call went.
+            told: Hears of the upstream's task.
+            found: The upstream's id of it.
+        """
+        desks = Turnings(turned=True)
+
+        async def do(job: Job) -> Outcome:
+            first = place.run(asked, self.awaiting(place, told, stays=self._stays, found=found), desks.wrap)
+            return await self._rounds(job, asked, place, desks, told=told, answer=await first)
+
+        return do
 
     async def _perhaps(self, asked: Asked, place: Place) -> Answer:
         """The answer if the upstream gives one; a task if it makes one."""
@@ -250,57 +329,87 @@ class Tasks:
                 one(made)
 
         asked = asked._replace(stream=stream)
-        desks: list[Turning] = []
-
-        def wrap(desk: Desk) -> Turning:
-            desks.append(Turning(desk, turned=stream.stream is None))
-            return desks[-1]
-
-        call = place.run(asked, self._awaiting(place, told), wrap)
+        desks = Turnings()
+        # Until the host has an id, nobody could go on with it.
+        handed: list[Task] = []
+        call = place.run(asked, self.awaiting(place, told, stays=lambda: bool(handed) and self.stopping), desks.wrap)
         running = self._crew.spawn(call, f"a call of {place.owner.name}")
         try:
             await asyncio.wait({running, first}, return_when=asyncio.FIRST_COMPLETED)
             if running.done():
                 return running.result()
             stream.stream = None
-            for desk in desks:
-                desk.turned = True
-            task = await self._create(asked, place, asked.host.revision)
+            desks.turn()
+            task = await self._create(asked, kept_of(asked, place, asked.host.revision, first.result().taskId))
         except BaseException:
             running.cancel()
             raise
         if isinstance(task, ErrorValue):
             running.cancel()
             return asked.refuse(task)
-        say.append(self._said(task))
+        handed.append(task)
+        say.append(self.said(task))
 
         async def do(job: Job) -> Outcome:
-            answer, request = await running, asked
-            while desks and (left := desks[-1].left) is not None:
-                found = await answered(job, request, left)
-                if isinstance(found, ErrorValue):
-                    return Outcome(error=found)
-                request = found
-                answer = await place.run(request, self._awaiting(place, told), wrap, left)
-            return _outcome(answer)
+            return await self._rounds(job, asked, place, desks, told=told, answer=await running)
 
-        self._crew.spawn(work(self.engine, task, do), f"a task of {place.owner.name}")
+        self.spawn(task, place.owner.name, do)
         return _created(asked, task)
 
-    async def _create(self, asked: Asked, place: Place, revision: str, ttl: int | None = None) -> Task | ErrorValue:
+    async def _rounds(
+        self,
+        job: Job,
+        asked: Asked,
+        place: Place,
+        desks: Turnings,
+        *,
+        told: Callable[[Made], None],
+        answer: Answer,
+    ) -> Outcome:
+        """Asks what rounds are left, until the call has its answer."""
+        request = asked
+        while (left := desks.left) is not None:
+            found = await answered(job, request, left)
+            if isinstance(found, ErrorValue):
+                return Outcome(error=found)
+            request = found
+            answer = await place.run(request, self.awaiting(place, told, stays=self._stays), desks.wrap, left)
+        return outcome_of(answer)
+
+    def _stays(self) -> bool:
+        return self.stopping
+
+    def spawn(self, task: Task, upstream: str, do: Do) -> asyncio.Task[None]:
+        """Has the work of a task of an upstream done."""
+        working = self._crew.spawn(work(self.engine, task, do), f"a task of {upstream}")
+        self._works.add(working)
+        working.add_done_callback(self._works.discard)
+        return working
+
+    async def _create(self, asked: Asked, kept: Kept, ttl: int | None = None) -> Task | ErrorValue:
         self._keep_time()
-        kept = msgspec.json.encode(Kept(revision, place.owner.name, tuple(sorted(asked.host.asks)))).decode()
-        task = await self.engine.create(requester(asked.host), _METHOD, ttl=ttl, keep=kept)
+        task = await self.engine.create(requester(asked.host), _METHOD, ttl=ttl, keep=kept.text())
         if isinstance(task, Task) and asked.session is not None:
             self._makers[task.id] = asked.session
         return task
 
-    def _said(self, task: Task) -> Callable[[Made], None]:
-        """Puts the words of an upstream's task on ours."""
+    def said(
+        self, task: Task, first: Callable[[Made], Coroutine[Any, Any, None]] | None = None
+    ) -> Callable[[Made], None]:
+        """Puts the words of an upstream's task on ours.
+
+        Args:
+            task: Ours.
+            first: What else is done when the first is heard of the other; None for nothing.
+        """
         last = ""
+        heard = first is None
 
         def told(made: Made) -> None:
-            nonlocal last
+            nonlocal last, heard
+            if not heard and first is not None:
+                heard = True
+                self._crew.spawn(first(made), "a task of an upstream is there")
             if made.statusMessage != last:
                 last = made.statusMessage
                 self._crew.spawn(self.engine.say(task.id, last), "words of a task")
@@ -349,19 +458,6 @@ class Tasks:
                 del self.listening[name]
 
 
-def requester(host: Host) -> Requester:
-    """Whose the tasks of a host are. Those without a credential cannot be told apart: ids alone grant access."""
-    return Requester(host.principal.name, shared=not alone(host.principal))
-
-
-def askable(task: Task, host: Host) -> bool:
-    """Whether a host can be asked all that a task may ask."""
-    try:
-        return host.asks.issuperset(_read_kept(task.keep).asks)
-    except msgspec.MsgspecError:
-        return False
-
-
 def declares(host: Host) -> bool:
     """Whether a modern host declared the extension with this request."""
     return host.capabilities.has(TASKS_KEY)
@@ -375,35 +471,3 @@ def _extends(place: Place) -> bool:
 def _created(asked: Asked, task: Task) -> Answer:
     face = extension if asked.host.era is Era.MODERN else core
     return asked.result(face.created(task))
-
-
-def _outcome(answer: Answer) -> Outcome:
-    """What a call was answered with, as the outcome of its task."""
-    if not answer.line:
-        return Outcome(error=ErrorValue(INTERNAL, "The call was withdrawn"))
-    parts = _read_line(answer.line)
-    if "error" in parts:
-        error = _read_error(parts["error"])
-        # A copy, since the line that it stands in is gone then.
-        data = None if error.data == _NULL else Raw(bytes(error.data))
-        return Outcome(error=ErrorValue(error.code, error.message, data))
-    try:
-        failed = _read_flag(_read_line(parts["result"]).get("isError", b"false"))
-    except msgspec.DecodeError:
-        failed = False
-    return Outcome(result=Raw(bytes(parts["result"])), is_error=failed)
-
-
-def _spelled(task: Task, result: Raw, revision: str) -> Raw | ErrorValue:
-    """A kept result for hosts of a revision."""
-    try:
-        source = _read_kept(task.keep).revision
-    except msgspec.MsgspecError:
-        return result
-    frame = read(result_line(0, _read_line(result)))
-    line = (
-        frame if isinstance(frame, Bad) else relay.answer(frame, 0, method=task.method, source=source, target=revision)
-    )
-    if isinstance(line, Bad):
-        return ErrorValue(INTERNAL, line.reason)
-    return Raw(bytes(_read_line(line)["result"]))
