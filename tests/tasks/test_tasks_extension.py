@@ -169,7 +169,13 @@ async def test_updates_are_acknowledged_empty_and_parts_leave_the_rest_open(
     assert late == {"resultType": "complete"}
 
 
-@pytest.mark.parametrize("responses", [None, [], "x", 5, {"a": 5}, {"a": None}, {"a": {"x": "y" * 2000}}])
+@pytest.mark.parametrize(
+    "responses",
+    [
+        *(None, [], "x", 5, {"a": 5}, {"a": None}, {"a": {"x": "y" * 2000}}, {"a": {}}, {"a": {"action": "maybe"}}),
+        *({"a": {"action": "accept"}}, {"a": {"action": "accept", "content": {"confirm": {}}}}),
+    ],
+)
 async def test_responses_of_no_use_are_refused_and_the_question_stays(
     engine: Engine, extension: Extension, responses: object
 ) -> None:
@@ -178,6 +184,17 @@ async def test_responses_of_no_use_are_refused_and_the_question_stays(
     found = await call(extension, "tasks/update", taskId=task.id, inputResponses=responses)
     assert found.code == -32602
     assert "a" in (await call(extension, "tasks/get", taskId=task.id))["inputRequests"]
+
+
+async def test_a_form_is_held_against_its_schema_by_whoever_can(engine: Engine) -> None:
+    extension = Extension(engine, check=lambda schema, content: "" if b"true" in bytes(content) else "no: say yes")
+    task = await made(engine)
+    await engine.ask(task.id, {"a": ASKED})
+    for confirm in (False, True):
+        response = {"action": "accept", "content": {"confirm": confirm}}
+        found = await call(extension, "tasks/update", taskId=task.id, inputResponses={"a": response})
+        assert confirm or (found.code, "say yes" in found.message) == (-32602, True)
+    assert (await call(extension, "tasks/get", taskId=task.id))["status"] == "working"
 
 
 @pytest.mark.behaviour("CAP-23-S1")

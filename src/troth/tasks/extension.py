@@ -5,12 +5,16 @@ Source: the extension's specification and schema, 2026-07-28.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw
 
+from troth.bridge import Bad, replies
 from troth.bridge.errors import MISSING_CAPABILITY, ErrorValue
+from troth.bridge.questions import read_entries
+from troth.register import Era, register
 from troth.tasks.face import (
     EXTENSION,
     Answer,
@@ -28,6 +32,7 @@ from troth.tasks.model import Outcome, Status, Task
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from troth.bridge.replies import Check
     from troth.tasks.engine import Engine
     from troth.tasks.face import Handler
     from troth.tasks.model import Requester
@@ -83,14 +88,16 @@ class Extension:
     Args:
         engine: The engine.
         spell: Spells a kept result for this revision.
+        check: Holds the content of a form against its schema; None for nobody.
 
     Attributes:
         methods: Method -> handler. For requests that declare the extension; refuse others with `MISSING`.
     """
 
-    def __init__(self, engine: Engine, spell: Spell = as_it_is) -> None:
+    def __init__(self, engine: Engine, spell: Spell = as_it_is, check: Check | None = None) -> None:
         self._engine = engine
         self._spell = spell
+        self._check = check
         self.methods: Mapping[str, Handler] = {
             "tasks/get": self._get,
             "tasks/update": self._update,
@@ -109,10 +116,11 @@ class Extension:
         if responses is None:
             return ErrorValue(_BAD, "inputResponses: an object belongs here")
         answers = {key: Outcome(result=raw) for key, raw in responses.items() if key in task.asked}
-        if any(members(raw.result) is None for raw in answers.values()):
-            return ErrorValue(_BAD, "inputResponses: each response is an object")
         if any(len(bytes(response)) > self._engine.limits.question for response in responses.values()):
             return ErrorValue(_BAD, "inputResponses: a response is too long (limit: tasks.question)")
+        for key, answer in answers.items():
+            if wrong := _misfit(task.asked[key], answer.result, self._check):
+                return ErrorValue(_BAD, f"inputResponses: {wrong}")
         changed = await self._engine.answer(requester, task.id, answers)
         return _DONE if isinstance(changed, Task) else changed
 
@@ -159,3 +167,16 @@ class Extension:
 def _error(error: ErrorValue) -> dict[str, Any]:
     data = {} if error.data is None else {"data": error.data}
     return {"code": error.code, "message": error.message, **data}
+
+
+def _misfit(question: Raw, response: Raw, check: Check | None) -> str:
+    """What keeps a response from being an answer to a question; empty if nothing does. The question stays open then."""
+    found = read_entries(Raw(msgspec.json.encode({"asked": question})), _revision())
+    reply = replies.read_entry(found[0], response, check) if isinstance(found, tuple) else None
+    return reply.reason if isinstance(reply, Bad) else ""
+
+
+@cache
+def _revision() -> str:
+    """The revision that the extension belongs to."""
+    return register().eras[Era.MODERN][-1]

@@ -87,6 +87,29 @@ async def test_questions_of_a_task_are_those_of_the_hosts_task_and_answered_by_u
         assert one.count("tools/call") == 1
 
 
+@pytest.mark.parametrize("support", ["required", "optional"])
+@pytest.mark.parametrize(
+    "response",
+    [*({}, 5, None, {"action": "maybe"}, {"action": "accept"}), {"action": "accept", "content": {"name": 5}}],
+)
+async def test_an_answer_of_no_use_is_refused_and_the_task_waits_for_a_proper_one(
+    response: object, support: str
+) -> None:
+    async with tasked(MODERN, support) as (one, served), knowing(served, MODERN, declares=BOTH) as asking:
+        work = Work(one)
+        name = await begin(asking)
+        found = asks(work)
+        told = await ended(asking, name, lambda task: task["status"] == "input_required")
+        (key,) = told.result["inputRequests"]
+        update = {"taskId": name, "inputResponses": {key: response}}
+        assert (await asking.ask("tasks/update", update)).error["code"] == -32602
+        again = await asking.ask("tasks/get", {"taskId": name})
+        assert again.result["inputRequests"] == told.result["inputRequests"]
+        await asking.ask("tasks/update", {"taskId": name, "inputResponses": {key: ACCEPTED}})
+        assert (await ended(asking, name)).result["result"]["content"] == DONE
+        assert found == [{"who": ACCEPTED}]
+
+
 async def test_a_call_that_asks_before_it_is_a_task_asks_its_host() -> None:
     async with tasked(MODERN) as (one, served), knowing(served, MODERN, declares=BOTH) as asking:
         first: list[Any] = []

@@ -17,6 +17,7 @@ from msgspec import Raw
 from troth.bridge import ErrorValue, fresh
 from troth.bridge.errors import INTERNAL
 from troth.bridge.promise import CORE_TASKS, TASKS_KEY
+from troth.gateway import forms
 from troth.gateway.model import Answer, Sort
 from troth.gateway.tasks.awaiting import Awaiting, Made
 from troth.gateway.tasks.desks import JobDesk, Turnings, answered, asking_by_requests, declares_of
@@ -160,8 +161,9 @@ class Tasks:
             def spell(task: Task, result: Raw) -> Raw | ErrorValue:
                 return spelled(task, result, revision)
 
-            make = Extension if register().era(revision) is Era.MODERN else Core
-            face = self._faces[revision] = make(self.engine, spell)
+            modern = register().era(revision) is Era.MODERN
+            face = Extension(self.engine, spell, forms.check) if modern else Core(self.engine, spell)
+            self._faces[revision] = face
         return face
 
     # Calls
