@@ -109,7 +109,7 @@ async def test_a_question_waits_for_people_and_their_answer_is_handed_out_once(b
 
 async def test_an_answer_that_does_not_fit_the_form_is_refused_and_the_question_stays(broker: Broker) -> None:
     question = await asked(broker)
-    for value in ({}, {"name": 5}, {"name": "x", "more": 1}, None, [], "x"):
+    for value in ({}, {"name": 5}, {"name": "x", "more": {}}, None, [], "x"):
         refused = await broker.answer(question.id, value)
         assert isinstance(refused, str), value
     assert len(await broker.pending()) == 1
@@ -357,6 +357,20 @@ async def test_a_command_answers_and_people_need_not(tmp_path: Path) -> None:
             found = await broker.wait(question.id)
         assert found is not None
         assert plain(found.result) == {"action": "accept", "content": {"name": "files"}}
+
+
+async def test_people_and_the_command_may_say_more_than_the_form_asks_for(tmp_path: Path) -> None:
+    said = {"name": "Ann", "more": ["a"]}
+    code = f"import json; print(json.dumps({{'action': 'accept', 'content': {said!r}}}))"
+    for command in ((), python(code)):
+        async with brokers(tmp_path, time.time, command=command) as broker:
+            question = await asked(broker)
+            if not command:
+                assert isinstance(await broker.answer(question.id, said), Pending)
+            with anyio.fail_after(30):
+                found = await broker.wait(question.id)
+            assert found is not None
+            assert plain(found.result) == {"action": "accept", "content": said}
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,26 @@ def test_an_answer_that_fits_is_taken(content: object) -> None:
     assert problem(FORM, content) == ""
 
 
+@pytest.mark.parametrize("more", ["x", 1, 0.5, True, ["a", "b"]])
+def test_a_member_that_no_field_asks_for_is_taken_unless_the_schema_forbids_it(more: object) -> None:
+    content = {"name": "Ann", "more": more}
+    assert problem(FORM, content) == ""
+    assert problem({**FORM, "additionalProperties": True}, content) == ""
+    assert "more" in problem({**FORM, "additionalProperties": False}, content)
+
+
+def test_what_is_left_out_or_null_has_its_default() -> None:
+    form = {"type": "object", "properties": {"name": {"type": "string", "default": "Ann"}}, "required": ["name"]}
+
+    def checked(content: object) -> str:
+        return check(Raw(msgspec.json.encode(form)), Raw(msgspec.json.encode(content)))
+
+    assert checked({}) == checked({"name": None}) == checked({"name": "Bob", "more": None}) == ""
+    assert "name" in checked({"name": 5})
+    for content in ([], None, "x"):
+        assert "an object" in checked(content)
+
+
 @pytest.mark.parametrize(
     ("content", "where"),
     [
@@ -76,7 +96,8 @@ def test_an_answer_that_fits_is_taken(content: object) -> None:
         ({"name": "Ann", "tags": ["x"]}, "tags.0"),
         ({"name": "Ann", "tags": ["a", "b", "a"]}, "tags"),
         ({"name": "Ann", "pets": ["Cat"]}, "pets.0"),
-        ({"name": "Ann", "more": 1}, "more"),
+        ({"name": "Ann", "more": {"a": 1}}, "more"),
+        ({"name": "Ann", "more": [1]}, "more.0"),
         ([], ""),
         (None, ""),
         ("x", ""),

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 from msgspec import Raw
 
+from troth.bridge.fields import fields_of, filled
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -39,6 +41,9 @@ _KEYWORDS: Final[Mapping[str, type | tuple[type, ...]]] = {
     "format": str,
 }
 """Keywords of a field that decide, and the type of their value; one of another type is left out."""
+
+_MORE: Final[Mapping[str, Any]] = {"type": ["string", "number", "boolean", "array"], "items": {"type": "string"}}
+"""What a member is that no field asks for. Source: schema, ElicitResult: ``content``."""
 
 _YES: Final = {"true": True, "yes": True, "y": True, "1": True, "false": False, "no": False, "n": False, "0": False}
 
@@ -79,6 +84,9 @@ def fields(schema: object) -> tuple[Field, ...]:
 def check(schema: Raw, content: Raw) -> str:
     """What is wrong with an answer to a form; empty if nothing is.
 
+    Whoever answers, the rule is one: fields that are left out or null have their defaults, and members that the form
+    does not ask for are taken where its schema does not forbid them, of the types that answers have.
+
     Args:
         schema: The requested schema.
         content: The answer: an object with a value per field.
@@ -86,7 +94,11 @@ def check(schema: Raw, content: Raw) -> str:
     if len(bytes(schema)) > LARGEST or len(bytes(content)) > LARGEST:
         return f"the form or its answer is larger than {LARGEST} bytes"
     try:
-        return problem(msgspec.json.decode(schema), msgspec.json.decode(content))
+        fields = fields_of(schema)
+        given = filled(fields if isinstance(fields, dict) else {}, msgspec.json.decode(content, type=dict[str, Raw]))
+        return problem(msgspec.json.decode(schema), msgspec.json.decode(msgspec.json.encode(given)))
+    except msgspec.ValidationError:
+        return "an object with a value per field belongs here"
     except msgspec.DecodeError:
         return "the form or its answer is no JSON that can be read"
 
@@ -189,8 +201,8 @@ def _reduced(schema: object) -> dict[str, Any]:
     whole = _object(schema)
     properties = {name: _reduced_field(_object(field)) for name, field in _properties(whole).items()}
     required = [name for name in _list(whole.get("required"))[:FIELDS] if isinstance(name, str)]
-    # What no field asks for is no answer to the form.
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    more = False if whole.get("additionalProperties") is False else _MORE
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": more}
 
 
 def _reduced_field(field: Mapping[str, Any]) -> dict[str, Any]:

@@ -79,6 +79,27 @@ async def test_a_modern_host_is_asked_by_input_required(upstream: tuple[str, ...
 
 
 @pytest.mark.parametrize("upstream", [OLD, NEW], ids=["old", "new"])
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+async def test_a_host_may_fill_in_more_than_the_form_asks_for(
+    upstream: tuple[str, ...], revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {"action": "accept", "content": {"name": "Ada", "more": ["a", "b"]}}
+    monkeypatch.setitem(ANSWERS, "elicitation/create", said)
+    async with serving(server("one", *upstream)) as served:
+        if revision == MODERN:
+            async with served.modern(declares=EVERYTHING) as peer:
+                first = (await peer.call("ask_form")).result
+                again = {"name": "ask_form", "arguments": {}, "requestState": first["requestState"]}
+                responses = dict.fromkeys(first["inputRequests"], said)
+                told = (await peer.ask("tools/call", {**again, "inputResponses": responses})).answer
+        else:
+            async with served.legacy(declares=EVERYTHING) as peer:
+                told, _ = await answering(peer, "ask_form")
+        text = told["result"]["content"][0]["text"]
+        assert json.loads(text[text.index("{") :])["content"] == said["content"]
+
+
+@pytest.mark.parametrize("upstream", [OLD, NEW], ids=["old", "new"])
 async def test_a_host_that_declares_nothing_is_asked_nothing(upstream: tuple[str, ...]) -> None:
     async with serving(server("one", *upstream)) as served, served.legacy() as old, served.modern() as new:
         for peer in (old, new):
