@@ -239,7 +239,7 @@ def test_an_error_of_a_legacy_host_is_relayed() -> None:
         "data": 1,
     }
     broken = heard(read_frame(asked, frame(error={"code": "x"}), OLD))
-    assert broken == {"code": -32603, "message": "The host answered sampling/createMessage with a malformed error"}
+    assert broken == {"code": -32603, "message": "The host answered sampling/createMessage with what is no answer"}
 
 
 @pytest.mark.behaviour("CAP-02-C4", "CAP-06-C1", "CAP-08-C1")

@@ -123,7 +123,7 @@ def read_frame(question: Question, frame: Frame, revision: str, check: Check | N
     """
     if frame.kind is Kind.ERROR:
         if errors.code(frame) is None:
-            return Reply(error=ErrorValue(INTERNAL, f"The host answered {question.method} with a malformed error"))
+            return Reply(error=ErrorValue(INTERNAL, f"The host answered {question.method} with what is no answer"))
         return Reply(error=errors.translated(frame, question.method, revision, question.revision))
     return read_entry(question, frame.body or _NULL, check)
 

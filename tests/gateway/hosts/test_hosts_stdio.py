@@ -24,6 +24,7 @@ from scripted_front import (
     waits,
 )
 
+from troth.bridge import Kind
 from troth.gateway.crew import Crew
 from troth.gateway.hosts import StdioHost, serve_stdio
 from troth.gateway.hosts.pipes import open_pipes
@@ -170,6 +171,19 @@ async def test_a_notification_on_a_pipe_is_never_answered() -> None:
         pipes.send(request("ping", 5))
         assert (await pipes.get())["id"] == 5
         assert len(pipes.front.notified) == 3
+
+
+async def test_what_is_no_answer_ends_what_it_answers() -> None:
+    async with host() as pipes:
+        pipes.send({"jsonrpc": "2.0", "id": "early", "result": 5})
+        await pipes.ready()
+        for number, spoiled in enumerate(({"result": 5}, {"error": None}, {"result": None, "error": "x"})):
+            pipes.send({"jsonrpc": "2.0", "id": f"troth-{number}", **spoiled})
+        pipes.send({"jsonrpc": "2.0", "id": None, "result": 5}, request("ping", 9))
+        while (await pipes.get())["id"] != 9:
+            pass
+        answers = [frame for frame in pipes.front.notified if frame.kind is Kind.ERROR]
+        assert [frame.id for frame in answers] == ["troth-0", "troth-1", "troth-2"]
 
 
 async def test_junk_is_answered_and_does_no_harm() -> None:

@@ -99,6 +99,48 @@ async def test_a_host_may_fill_in_more_than_the_form_asks_for(
         assert json.loads(text[text.index("{") :])["content"] == said["content"]
 
 
+async def test_what_is_no_answer_ends_its_question_in_a_batch_too() -> None:
+    upstream = server("one", *OLD, ask_timeout=10 * PATIENCE)
+    async with serving(upstream) as served, served.legacy("2025-03-26", declares={"sampling": {}}) as peer:
+        url, params = f"{served.url}/mcp", {"name": "ask_sampling", "arguments": {}}
+        call = {"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": params}
+        async with asyncio.timeout(PATIENCE), served.http.post(url, json=call, headers=peer.base) as response:
+            coming = messages(response)
+            question = await anext(coming)
+            spoiled = [{"jsonrpc": "2.0", "id": question["id"], "result": 5}]
+            async with served.http.post(url, json=spoiled, headers=peer.base) as told:
+                assert told.status == 202
+            assert "-32603" in (await anext(coming))["result"]["content"][0]["text"]
+
+
+SPOILED: list[dict[str, Any]] = [
+    *({"result": 5}, {"result": None}, {"error": "x"}, {"error": {}}, {}, {"result": {}, "error": {}}),
+    {"jsonrpc": "1.0", "result": ANSWERS["elicitation/create"]},
+]
+"""What is no answer, though it names the question."""
+
+
+@pytest.mark.parametrize("upstream", [OLD, NEW], ids=["old", "new"])
+@pytest.mark.parametrize("spoiled", SPOILED)
+async def test_what_is_no_answer_ends_its_question_at_once(upstream: tuple[str, ...], spoiled: dict[str, Any]) -> None:
+    # Nothing here may end by the time that a question has.
+    async with serving(server("one", *upstream, ask_timeout=10 * PATIENCE)) as served:
+        async with served.legacy(declares=EVERYTHING) as peer:
+            url, params = f"{served.url}/mcp", {"name": "ask_form", "arguments": {}}
+            call = {"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": params}
+            async with asyncio.timeout(PATIENCE), served.http.post(url, json=call, headers=peer.base) as response:
+                coming = messages(response)
+                question = await anext(coming)
+                told = await peer.post({"jsonrpc": "2.0", "id": question["id"], **spoiled})
+                assert told.status in (200, 202, 400)
+                end = await anext(coming)
+        if upstream == NEW:
+            assert end["error"]["code"] == -32603
+            assert "no answer" in end["error"]["message"]
+        else:
+            assert "-32603" in end["result"]["content"][0]["text"]
+
+
 @pytest.mark.parametrize("upstream", [OLD, NEW], ids=["old", "new"])
 async def test_a_host_that_declares_nothing_is_asked_nothing(upstream: tuple[str, ...]) -> None:
     async with serving(server("one", *upstream)) as served, served.legacy() as old, served.modern() as new:

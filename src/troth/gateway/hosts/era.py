@@ -8,12 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Raw
+
+from troth.bridge import Frame, Kind
 from troth.register import Era, register
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from troth.bridge import Frame
+    from troth.bridge import Bad
 
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """Member of `_meta` that makes a request modern."""
@@ -51,6 +54,16 @@ WIRES: Final[Mapping[str, Wire]] = {
     "2025-11-25": Wire(resumes=True, primes=True, names_revision=True),
 }
 """By revision; `PLAIN` for every other one."""
+
+
+def no_answer(bad: Bad) -> Frame | None:
+    """What a host meant as an answer to a request of ours, as an error without a code; None for what is no answer.
+
+    It ends what it answers: nobody waits for a host that has said what it has to say.
+    """
+    if bad.id is None or bad.kind not in (Kind.RESPONSE, Kind.ERROR, None):
+        return None
+    return Frame(kind=Kind.ERROR, id=bad.id, body=Raw(b"{}"))
 
 
 def is_modern(frame: Frame, version: bytes | None = None, *, session: bool = False) -> bool:

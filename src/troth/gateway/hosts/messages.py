@@ -17,7 +17,7 @@ from troth.bridge.errors import HEADER_MISMATCH, UNSUPPORTED_VERSION, http_statu
 from troth.bridge.fresh import error_line, result_line
 from troth.gateway.hosts.asgi import Refused
 from troth.gateway.hosts.counts import released
-from troth.gateway.hosts.era import INITIALIZE, LISTEN, MODERN, VERSION_KEY, is_modern
+from troth.gateway.hosts.era import INITIALIZE, LISTEN, MODERN, VERSION_KEY, is_modern, no_answer
 from troth.gateway.hosts.post import Post
 from troth.gateway.hosts.sessions import Kept, Outbox, wrong_version
 from troth.register import Era
@@ -83,11 +83,18 @@ class Messages:
         else:
             frame = read(body, self._frames)
         if isinstance(frame, Bad):
+            if isinstance(kept, Kept) and wrong_version(head, kept) is None:
+                self._spoiled(frame, kept)
             await self._bad(frame, post)
         elif is_modern(frame, head.version, session=head.session is not None):
             await self._modern(frame, post)
         else:
             await self._legacy(frame, kept, post)
+
+    def _spoiled(self, bad: Bad, kept: Kept) -> None:
+        """Ends a question that a legacy host answers with what is no answer."""
+        if (meant := no_answer(bad)) is not None:
+            self._front.notify(meant, kept.session.host)
 
     async def _bad(self, bad: Bad, post: Post) -> None:
         """Answers what is no message: as an error with 200 only where it surely answers a legacy request."""
@@ -212,6 +219,7 @@ class Messages:
         tasks: list[asyncio.Task[None]] = []
         for item in batch.items:
             if isinstance(item, Bad):
+                self._spoiled(item, kept)
                 if item.kind in (Kind.REQUEST, None):
                     post.answered(self._front.refusal(item, host.revision).line)
             elif item.kind is not Kind.REQUEST:

@@ -31,7 +31,7 @@ from troth.bridge import (
 )
 from troth.bridge.fresh import error_line, result_line
 from troth.gateway.hosts.asgi import LIMIT_REACHED
-from troth.gateway.hosts.era import INITIALIZE, LISTEN, PLAIN, WIRES, is_modern
+from troth.gateway.hosts.era import INITIALIZE, LISTEN, PLAIN, WIRES, is_modern, no_answer
 from troth.gateway.hosts.pipes import Lines, Output, open_pipes
 from troth.gateway.hosts.waiting import Waiting
 from troth.gateway.model import Principal, Sort
@@ -171,6 +171,8 @@ class StdioHost:
 
     def _refuse(self, bad: Bad) -> None:
         """Answers what is no message, unless it would have been a notification or an answer."""
+        if self._session is not None and (meant := no_answer(bad)) is not None:
+            self._front.notify(meant, self._session.host)
         if bad.kind in (Kind.REQUEST, None):
             self.put(self._front.refusal(bad, None).line, Sort.OTHER)
 
