@@ -74,6 +74,7 @@ LOST: Mapping[Cause, str] = {
     Cause.BROKEN: "upstream session lost: {name}: {why}; " + _EFFECTS,
     Cause.TIMEOUT: "upstream {name} gave no answer in time: {why}; " + _EFFECTS,
     Cause.MALFORMED: "upstream {name} sent something that is no answer: {why}; " + _EFFECTS,
+    Cause.TASK: "the task of upstream {name} is lost: {why}; it may have had effects",
     Cause.REFUSED: "upstream {name} refused the call: {why}",
 }
 """What a host is told of a loss, always as an internal error: no revision has a code for what is behind a server. Only

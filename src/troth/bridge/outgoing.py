@@ -60,6 +60,8 @@ class Cause(StrEnum):
     """No sign of life in time."""
     MALFORMED = "malformed"
     """Something came that is no answer."""
+    TASK = "task"
+    """The upstream's task, which it became, cannot be reached any more: it may have had effects."""
     REFUSED = "refused"
     """HTTP refused it (401, 403, 429, 5xx ...)."""
 

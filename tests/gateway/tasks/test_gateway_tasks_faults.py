@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from middle_gateway import MODERN
+from middle_gateway import MODERN, serving
 from middle_site import OLD, until
 from task_hosts import DONE, KNOWS, Work, begin, ended, knowing, tasked
 
+from troth.gateway.settings import EraChoice, Transport, UpstreamSettings
 from troth.gateway.tasks import Tasks
 from troth.tasks import MemoryStore, StoreError
 from troth.testing.model import SILENT, Refusal
@@ -28,6 +34,35 @@ QUESTION = {"method": "elicitation/create", "params": {"mode": "form", "message"
 
 def refusing(one: Site, method: str, code: int = -32602) -> None:
     one.answers[method] = lambda _script, _call: Refusal(code, "no such task")
+
+
+SAMPLE = Path(__file__).parents[3] / "examples" / "sample_server.py"
+
+
+@pytest.mark.parametrize("era", [EraChoice.LEGACY, EraChoice.MODERN])
+@pytest.mark.parametrize("end", ["killed", "removed"])
+async def test_a_task_whose_upstream_is_gone_fails_with_the_truth(era: EraChoice, end: str) -> None:
+    command = (sys.executable, str(SAMPLE))
+    upstream = UpstreamSettings(name="one", transport=Transport.STDIO, command=command, era=era)
+    async with serving(upstream) as served:
+        await served.ready()
+        async with served.legacy(OLD) as asking:
+            call = {"name": "count", "arguments": {"to": 100_000}}
+            name = (await asking.ask("tools/call", {**call, "task": {}})).result["task"]["taskId"]
+            await ended(asking, name, lambda task: "of 100000" in task.get("statusMessage", ""))
+            (member,) = next(iter(served.front.sessions)).fleet.members
+            if end == "killed":
+                os.kill(member.upstream.conversation.link.pid, signal.SIGKILL)  # type: ignore[union-attr]
+            else:
+                served.gateway.reload(replace(served.gateway.settings, upstreams=()))
+            told = await ended(asking, name)
+            assert told.result["status"] == "failed"
+            words = told.result["statusMessage"]
+            assert "one" in words
+            assert "may have had effects" in words
+            assert "another" not in words
+            if end == "removed":
+                assert "the gateway ended its connection" in words
 
 
 class Broken(MemoryStore):

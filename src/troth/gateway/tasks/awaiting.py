@@ -44,6 +44,9 @@ _WORDS: Final = 1024
 _MARK: Final = "troth-task:"
 """How the state begins by which questions of a task find it again. Only that upstream and we ever see it."""
 
+_APART: Final = frozenset({Cause.DOWN, Cause.BROKEN, Cause.REFUSED})
+"""Why a task cannot be reached: the call that it was made of arrived all the same."""
+
 _SPENT: Final = frozenset({"completed", "failed", "cancelled"})
 
 
@@ -237,7 +240,7 @@ class Awaiting:
         if self._withdrawn:
             return
         if isinstance(found, Lost):
-            self._sink.lost(found)
+            self._sink.lost(Lost(Cause.TASK, found.words) if found.cause in _APART else found)
         else:
             self._sink.answered(found)
 
@@ -254,7 +257,7 @@ class Awaiting:
                 if isinstance(looked, Lost):
                     return found
                 await asyncio.sleep(looked.pause)
-            return Lost(Cause.BROKEN, "its task gives no result")
+            return Lost(Cause.BROKEN, "it gives no result")
         finally:
             if watching is not None:
                 watching.cancel()

@@ -257,12 +257,12 @@ class Supervisor:
                 break
             talk.hand_over(fresh)
             talk.finish(SESSION_LOST)
-            self._drop(talk)
+            self._drop(talk, SESSION_LOST)
             talk = fresh
         why = self._ended
         self.conversation = None
         talk.finish(why)
-        self._drop(talk)
+        self._drop(talk, why)
         return why
 
     def _up(self, talk: Talk) -> None:
@@ -355,9 +355,9 @@ class Supervisor:
         )
         return talk
 
-    def _drop(self, talk: Talk) -> None:
+    def _drop(self, talk: Talk, why: str = "another connection took its place") -> None:
         """Closes a conversation in the background. Nothing cancels that: a process must be gone at the end."""
-        closing = self._crew.spawn(talk.close("another connection took its place"), f"close {self.name}")
+        closing = self._crew.spawn(talk.close(why), f"close {self.name}")
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 
@@ -366,7 +366,7 @@ class Supervisor:
         self._shown(Status.STOPPED, "it was stopped")
         await self._watch.detach()
         if talk is not None:
-            self._drop(talk)
+            self._drop(talk, "the gateway ended its connection")
         if self._closing:
             await asyncio.wait(self._closing)
         await self._crew.close()
