@@ -62,6 +62,7 @@ class Visit:
         receive: Of ASGI.
         send: Of ASGI.
         whole: Answers with JSON and no further headers, if the server can do that now; see `WHOLE`.
+        request: Id of the one JSON-RPC request in its body; None for none, and until that is read.
     """
 
     head: Head
@@ -70,6 +71,7 @@ class Visit:
     receive: Receive
     send: Send
     whole: Callable[[Scope, int, bytes], bool] | None = None
+    request: Id | None = None
 
     def abort(self) -> None:
         """Drops the connection, if the server lets us."""

@@ -196,10 +196,11 @@ async def _guarded(handler: Callable[[Visit], Awaitable[None]], visit: Visit) ->
         return
     except asyncio.CancelledError:
         # Only the server does that, when what is left to wait for is over; the task ends here.
-        refused = Refused(503, error_line(None, INTERNAL, "the gateway stops"), close=True)
+        words = "the gateway stops; what was asked may have had effects"
+        refused = Refused(503, error_line(visit.request, INTERNAL, words), close=True)
     except Exception:
         _log.exception("a request of a host failed")
-        refused = Refused(500, error_line(None, INTERNAL, "internal error"), close=True)
+        refused = Refused(500, error_line(visit.request, INTERNAL, "internal error"), close=True)
     try:
         await refuse(visit.send, refused)
     except RuntimeError:

@@ -86,7 +86,10 @@ class Messages:
             if isinstance(kept, Kept) and wrong_version(head, kept) is None:
                 self._spoiled(frame, kept)
             await self._bad(frame, post)
-        elif is_modern(frame, head.version, session=head.session is not None):
+            return
+        if frame.kind is Kind.REQUEST:
+            visit.request = frame.id
+        if is_modern(frame, head.version, session=head.session is not None):
             await self._modern(frame, post)
         else:
             await self._legacy(frame, kept, post)
