@@ -242,13 +242,15 @@ def test_what_is_not_there_now_is_noted(folder: Path) -> None:
         "nowhere": {"command": "python3", "cwd": "none"},
         "far": {"url": "http://localhost:1/mcp"},
     }
-    (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    answers = {"gateway": {"answer_command": ["no-such-answers"]}}
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers, "troth": answers}), "utf-8")
     result = troth("check-config")
     assert result.exit_code == 0
     assert result.output.splitlines() == [
         "mcp.json: note: gone: there is no program 'no-such-program-here' on the path.",
         "mcp.json: note: away: there is no program './no/such' on the path.",
         f"mcp.json: note: nowhere: there is no folder {folder / 'none'}.",
+        "mcp.json: note: answer_command: there is no program 'no-such-answers' on the path.",
         "mcp.json: no fault. Servers: gone, away, here, nowhere, far.",
     ]
 

@@ -396,6 +396,29 @@ async def test_a_command_without_an_answer_leaves_the_question_to_people(
         assert isinstance(await broker.answer(question.id, {"name": "by hand"}), Pending)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="processes outside of a session are found in /proc")
+@pytest.mark.parametrize("session", [False, True])
+async def test_what_a_command_started_neither_holds_its_answer_up_nor_outlives_it(
+    session: bool, tmp_path: Path
+) -> None:
+    import fcntl
+
+    path = tmp_path / "held"
+    code = f"""
+import fcntl, json, subprocess, sys
+held = open({str(path)!r}, "w")
+fcntl.flock(held, fcntl.LOCK_EX)
+more = {{"pass_fds": [held.fileno()], "start_new_session": {session}}}
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], **more)
+print(json.dumps({{"action": "decline"}}))
+"""
+    with anyio.fail_after(30):
+        assert await answering.ask_command(python(code), {"id": "x"}, 600) == {"action": "decline"}
+        with path.open() as held:
+            # It comes when the last of them is gone.
+            await anyio.to_thread.run_sync(fcntl.flock, held, fcntl.LOCK_EX, abandon_on_cancel=True)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="groups of processes")
 async def test_a_command_that_does_not_end_is_killed_with_what_it_started(tmp_path: Path) -> None:
     import fcntl

@@ -83,6 +83,9 @@ def _missing(settings: GatewaySettings) -> list[str]:
             notes.append(f"{item.name}: there is no folder {item.cwd}.")
         elif item.command and not _program(item.command[0], item.cwd, item.env.get("PATH")):
             notes.append(f"{item.name}: there is no program {item.command[0]!r} on the path.")
+    answers = settings.answer_command
+    if answers and not _program(answers[0], None, None):
+        notes.append(f"answer_command: there is no program {answers[0]!r} on the path.")
     return notes
 
 

@@ -167,6 +167,12 @@ FAULTY_JSON = (
         ("a.headers.X: has a character that no header may have",),
         schema=False,
     ),
+    Faulty(
+        "nul in the command that answers",
+        '{"mcpServers": {}, "troth": {"gateway": {"answer_command": ["x", "a\\u0000"]}}}',
+        ("answer_command: has a NUL in it",),
+        schema=False,
+    ),
     Faulty("nul", '{"mcpServers": {"a": {"command": "x\\u0000"}}}', ("a.command: has a NUL in it",), schema=False),
     Faulty(
         "variable name",

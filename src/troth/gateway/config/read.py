@@ -128,6 +128,7 @@ class _Reader:
         self.prefixes(upstreams)
         gateway = self.table("gateway")
         given = self.values(gateway[0], gateway[1], keys.GATEWAY)
+        self.words((*gateway[0], "answer_command"), given.get("answer_command", ()))
         return GatewaySettings(
             upstreams=tuple(upstreams),
             tokens=self.tokens(),
@@ -260,8 +261,7 @@ class _Reader:
         """Whether a process can be started, or an address spoken to."""
         if entry.url_key and entry.url and (problem := url_problem(entry.url)):
             self.fault((*path, entry.url_key), problem, "write it as in http://localhost:8000/mcp")
-        if any("\0" in word for word in entry.command):
-            self.fault((*path, "command"), "has a NUL in it")
+        self.words((*path, "command"), entry.command)
         for name, value in entry.env.items():
             if not name or "=" in name or "\0" in name + value:
                 self.fault((*path, "env", name), "is no variable that a process can be given")
@@ -272,6 +272,11 @@ class _Reader:
                 self.fault((*path, "headers", name), "is a header that Troth sets itself", "leave it out")
             elif not value.isprintable() or not value.isascii():
                 self.fault((*path, "headers", name), "has a character that no header may have")
+
+    def words(self, path: MEMBER, command: Iterable[str]) -> None:
+        """Whether a process can be given these words."""
+        if any("\0" in word for word in command):
+            self.fault(path, "has a NUL in it")
 
     def prefixes(self, upstreams: list[UpstreamSettings]) -> None:
         taken: dict[str, str] = {}
