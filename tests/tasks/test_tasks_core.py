@@ -94,6 +94,28 @@ async def test_a_wish_that_python_cannot_hold_is_refused() -> None:
     assert found.code == -32602
 
 
+@pytest.mark.parametrize("ttl", ["1e400", "-1e400", "1.5", "1e-3", "-1", "true", '"5"', "[]", "{}"])
+@pytest.mark.parametrize("beside", ["", ', "more": 1e400'])
+async def test_a_time_that_is_none_is_refused_by_its_name(ttl: str, beside: str) -> None:
+    found = wish({"task": Raw(f'{{"ttl": {ttl}{beside}}}'.encode())}, "optional")
+    assert isinstance(found, ErrorValue)
+    assert (found.code, found.message.partition(":")[0]) == (-32602, "task.ttl")
+
+
+@pytest.mark.parametrize(("ttl", "expected"), [("5e3", 5000), ("5.0", 5), ("9" * 30, int("9" * 30)), ("-0.0", 0)])
+async def test_a_time_may_be_spelled_as_any_whole_number(ttl: str, expected: int) -> None:
+    assert wish({"task": Raw(f'{{"ttl": {ttl}, "more": 1e400}}'.encode())}, "optional") == Wish(expected)
+
+
+@pytest.mark.parametrize("ttl", [float("inf"), float("nan"), 1.5, True, "5", -1])
+async def test_a_time_that_was_read_already_is_looked_at_too(ttl: object) -> None:
+    found = wish({"task": {"ttl": ttl}}, "optional")
+    assert isinstance(found, ErrorValue)
+    assert "task.ttl" in found.message
+    assert wish({"task": {"ttl": 5.0}}, "optional") == Wish(5)
+    assert isinstance(wish({"task": None}, "optional"), ErrorValue)
+
+
 @pytest.mark.behaviour("CAP-22-S1")
 async def test_a_list_is_declared_only_to_who_can_be_told_from_others() -> None:
     assert face.declared(ANN) == {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}

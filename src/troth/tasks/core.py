@@ -9,7 +9,7 @@ import base64
 import binascii
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import anyio
 import msgspec
@@ -34,6 +34,7 @@ STATUS: Final = "notifications/tasks/status"
 METHODS: Final = ("tasks/get", "tasks/result", "tasks/list", "tasks/cancel")
 
 _BAD: Final = -32602
+_DURATION: Final = "a whole number of milliseconds, 0 or more,"
 _CURSOR: Final = 200
 """Characters of the longest cursor that is read; ours are under 100."""
 
@@ -65,15 +66,23 @@ def wish(params: Params, support: object) -> Wish | ErrorValue | None:
     refusal = _REFUSALS.get((asked, support if support in ("optional", "required") else "forbidden"))
     if refusal is not None or not asked:
         return refusal
-    task = member(params, "task")
-    if not isinstance(task, dict):
+    task = params["task"]
+    parts = members(task) if isinstance(task, Raw) else cast("Mapping[str, object]", task)
+    if not isinstance(parts, dict):
         return ErrorValue(_BAD, "task: an object belongs here")
-    ttl: object = task.get("ttl")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - any JSON
-    if ttl is None:
-        return Wish()
-    if not isinstance(ttl, int) or isinstance(ttl, bool) or ttl < 0:
-        return ErrorValue(_BAD, "task.ttl: a whole number of milliseconds belongs here")
-    return Wish(ttl)
+    ttl = _milliseconds(parts.get("ttl"))
+    return Wish(ttl) if ttl is None or ttl >= 0 else ErrorValue(_BAD, f"task.ttl: {_DURATION} belongs here")
+
+
+def _milliseconds(value: object) -> int | None:
+    """A duration as it is asked for, also where it is spelled with an exponent; -1 for what is none, None for null."""
+    try:
+        found = msgspec.json.decode(value, type=int | float | bool | None) if isinstance(value, Raw) else value
+    except msgspec.DecodeError:
+        return -1
+    if isinstance(found, float) and found.is_integer():
+        found = int(found)
+    return found if found is None or (isinstance(found, int) and not isinstance(found, bool)) else -1
 
 
 _REFUSALS: Final[Mapping[tuple[bool, str], ErrorValue]] = {
