@@ -257,6 +257,20 @@ async def test_a_task_of_an_upstream_that_is_another_one_now_is_lost(tmp_path: P
         assert other.count("tasks/get") == 0
 
 
+async def test_a_gateway_leaves_tasks_to_another_one_whose_hosts_have_them(tmp_path: Path) -> None:
+    async with site(MODERN) as one:
+        work = outlives(one)
+        async with endpoint(one, tmp_path) as before, knowing(before, MODERN) as host:
+            await listed(host)
+            name = await begin(host)
+            await before.kill()
+        async with running(one, tmp_path) as pipes:
+            assert "code" in await pipes.ask("tasks/get", taskId=name)
+        work.status = "completed"
+        async with endpoint(one, tmp_path) as after, knowing(after, MODERN) as host:
+            assert (await ended(host, name)).result["result"]["content"] == DONE
+
+
 async def test_a_task_stays_with_its_principal_over_a_restart(tmp_path: Path) -> None:
     tokens = {"theirs": "t" * 32, "ours": "o" * 32}
     (tmp_path / "troth").mkdir()

@@ -57,16 +57,18 @@ class Resuming:
         self._principals = {principal.name: principal for principal in principals}
 
     def takes(self, task: Task) -> bool | None:
-        """Whether this run goes on with a task; None if that is for a gateway with another configuration."""
+        """Whether this run goes on with a task; None if that is for another gateway.
+
+        Gateways with other configurations and other principals may share a folder. Those of our principals alone can
+        ask us what became of it.
+        """
         kept = _kept(task)
         if kept is None or not kept.task or not kept.place:
             return False
-        if kept.config != (self._gateway.settings.path or ""):
+        settings = self._gateway.settings
+        if kept.config != (settings.path or "") or (kept.awaited or task.owner) not in self._principals:
             return None
-        known = (kept.awaited or task.owner) in self._principals
-        return known and any(
-            one.name == kept.upstream and place_of(one) == kept.place for one in self._gateway.settings.upstreams
-        )
+        return any(one.name == kept.upstream and place_of(one) == kept.place for one in settings.upstreams)
 
     def go_on(self, task: Task) -> None:
         """Goes on with a task that was taken; one that nobody has is cancelled."""
