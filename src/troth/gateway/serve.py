@@ -141,7 +141,7 @@ class _Running:
         self.store = SqliteStore(path)
         self.gateway.tasks = Tasks(self.store, self.crew, self.limits, self.presence.name)
         if path.exists():
-            resuming = Resuming(self.gateway, self._principals())
+            resuming = Resuming(self.gateway, self._principals)
             for task in await self.gateway.tasks.start(self.presence.alive, resuming.takes):
                 resuming.go_on(task)
 

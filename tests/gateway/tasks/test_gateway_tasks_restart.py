@@ -274,9 +274,7 @@ async def test_a_gateway_leaves_tasks_to_another_one_whose_hosts_have_them(tmp_p
 async def test_a_task_stays_with_its_principal_over_a_restart(tmp_path: Path) -> None:
     tokens = {"theirs": "t" * 32, "ours": "o" * 32}
     (tmp_path / "troth").mkdir()
-    kept = {name: {"token": token} for name, token in tokens.items()}
-    (tmp_path / "troth" / "tokens.json").write_text(json.dumps(kept))
-    (tmp_path / "troth" / "tokens.json").chmod(0o600)
+    credentials(tmp_path, tokens)
     async with site(MODERN) as one:
         work = outlives(one)
         async with endpoint(one, tmp_path, "--log-level", "warning") as before:
@@ -290,6 +288,34 @@ async def test_a_task_stays_with_its_principal_over_a_restart(tmp_path: Path) ->
                 assert (await host.ask("tasks/get", {"taskId": name})).error["code"] == -32602
             async with knowing(after, MODERN, token=tokens["ours"]) as host:
                 assert (await ended(host, name)).result["result"]["content"] == DONE
+
+
+def credentials(folder: Path, tokens: dict[str, str]) -> None:
+    """Lets these be the tokens of gateways."""
+    path = folder / "troth" / "tokens.json"
+    path.write_text(json.dumps({name: {"token": token} for name, token in tokens.items()}))
+    path.chmod(0o600)
+
+
+async def test_a_task_of_a_principal_that_may_speak_no_more_is_not_gone_on_with(tmp_path: Path) -> None:
+    tokens = {"theirs": "t" * 32, "ours": "o" * 32}
+    (tmp_path / "troth").mkdir()
+    credentials(tmp_path, tokens)
+    async with site(MODERN) as one:
+        outlives(one)
+        async with endpoint(one, tmp_path, "--log-level", "warning") as before:
+            async with knowing(before, MODERN, token=tokens["ours"]) as host:
+                await listed(host)
+                await begin(host)
+            await before.kill()
+        await one.stop()
+        async with endpoint(one, tmp_path, "--log-level", "warning") as after:
+            assert after.owned()
+            credentials(tmp_path, {"theirs": tokens["theirs"]})
+            async with asyncio.timeout(PATIENCE):
+                while after.owned():  # noqa: ASYNC110 - another process ends it
+                    await asyncio.sleep(0.05)
+        await one.start()
 
 
 async def test_what_an_upstream_still_does_for_a_call_that_died_with_the_gateway_is_cancelled(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from troth.bridge.outgoing import Outgoing
 from troth.bridge.promise import TASKS_KEY, with_tasks
 from troth.capabilities import read_client
 from troth.gateway.asked import Asked
-from troth.gateway.model import Host, UnavailableError
+from troth.gateway.model import Host, Principal, UnavailableError
 from troth.gateway.relaying import Target, place
 from troth.gateway.tasks.kept import place_of, read_kept
 from troth.gateway.tasks.room import Passing
@@ -28,12 +28,12 @@ from troth.tasks import Outcome, StoreError
 from troth.tasks.engine import LOST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from troth.bridge import Frame
     from troth.gateway.gateway import Gateway
     from troth.gateway.member import Member
-    from troth.gateway.model import Conversation, Principal
+    from troth.gateway.model import Conversation
     from troth.gateway.tasks.awaiting import Made
     from troth.gateway.tasks.kept import Kept
     from troth.tasks import Job, Task
@@ -49,12 +49,12 @@ class Resuming:
 
     Args:
         gateway: This run.
-        principals: Everybody who may speak to it.
+        principals: Tells everybody who may speak to it now.
     """
 
-    def __init__(self, gateway: Gateway, principals: Iterable[Principal]) -> None:
+    def __init__(self, gateway: Gateway, principals: Callable[[], Iterable[Principal]]) -> None:
         self._gateway = gateway
-        self._principals = {principal.name: principal for principal in principals}
+        self._principals = principals
 
     def takes(self, task: Task) -> bool | None:
         """Whether this run goes on with a task; None if that is for another gateway.
@@ -66,7 +66,7 @@ class Resuming:
         if kept is None or not kept.task or not kept.place:
             return False
         settings = self._gateway.settings
-        if kept.config != (settings.path or "") or (kept.awaited or task.owner) not in self._principals:
+        if kept.config != (settings.path or "") or self._known(kept.awaited or task.owner) is None:
             return None
         return any(one.name == kept.upstream and place_of(one) == kept.place for one in settings.upstreams)
 
@@ -116,8 +116,8 @@ class Resuming:
 
     async def _cancel(self, kept: Kept, host: Host) -> None:
         """Tells the upstream once, if it can be reached."""
-        owner = self._gateway.fleet(host.principal, host.asks).member(kept.upstream)
-        if owner is None or place_of(owner.settings) != kept.place:
+        owner = self._owner(kept, host)
+        if owner is None:
             return
         try:
             conversation = await owner.upstream.ready(self._gateway.limits.method)
@@ -130,8 +130,8 @@ class Resuming:
     async def _reached(self, kept: Kept, host: Host) -> tuple[Member | None, Conversation | None]:
         """The upstream, as soon as it is there; None where it is another one now."""
         while True:
-            owner = self._gateway.fleet(host.principal, host.asks).member(kept.upstream)
-            if owner is None or place_of(owner.settings) != kept.place:
+            owner = self._owner(kept, host)
+            if owner is None:
                 return None, None
             try:
                 conversation = await owner.upstream.ready(self._gateway.limits.method)
@@ -140,10 +140,20 @@ class Resuming:
                 continue
             return (owner, conversation) if conversation.capabilities.has(TASKS_KEY) else (None, None)
 
+    def _owner(self, kept: Kept, host: Host) -> Member | None:
+        """The upstream; None where it is another one now, or its principal may speak to us no more."""
+        if self._known(host.principal.name) is None:
+            return None
+        owner = self._gateway.fleet(host.principal, host.asks).member(kept.upstream)
+        return owner if owner is not None and place_of(owner.settings) == kept.place else None
+
+    def _known(self, name: str) -> Principal | None:
+        return next((principal for principal in self._principals() if principal.name == name), None)
+
     def _host(self, kept: Kept, name: str) -> Host:
         """The host that asked, as far as its task needs it."""
         return Host(
-            principal=self._principals[name],
+            principal=self._known(name) or Principal(name),
             revision=kept.revision,
             era=register().era(kept.revision),
             capabilities=read_client({}, kept.revision),

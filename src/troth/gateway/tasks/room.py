@@ -218,6 +218,7 @@ class Tasks:
     async def _remembered(self, asked: Asked, place: Place, made: Made, over: asyncio.Event) -> None:
         kept = kept_of(asked, place, asked.host.revision, made.taskId, asked.host.principal.name).text()
         seconds = self._limits.awaited
+        self._keep_time()
         try:
             task = await self.engine.create(NOBODY, _METHOD, ttl=int(seconds * 1000), keep=kept)
             if isinstance(task, Task):
