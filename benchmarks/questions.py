@@ -2,8 +2,8 @@
 
 ``kinds``: every kind of question, asked of hosts that declared this or that, in the four pairs of eras, by upstreams
 that ask whatever was declared to them; what came of it, and how soon. ``parked``: calls that wait for answers all at
-once; memory for each and time to resume. ``killed``: the gateway is killed with questions open, is started again, and
-is asked about them.
+once; memory for each and time to resume. ``killed``: the gateway is killed with questions and tasks open, is started
+again, and is asked about them.
 """
 
 from __future__ import annotations

@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from middle_gateway import MODERN, serving
+from middle_gateway import MODERN, PATIENCE, serving
 from middle_site import OLD, until
 from task_hosts import DONE, KNOWS, Work, begin, ended, knowing, tasked
 
+from troth.bridge import Frame, read, request_line
+from troth.gateway.limits import Limits
 from troth.gateway.settings import EraChoice, Transport, UpstreamSettings
 from troth.gateway.tasks import Tasks
+from troth.gateway.tasks.room import Passing
 from troth.tasks import MemoryStore, StoreError
 from troth.testing.model import SILENT, Refusal
 
@@ -146,6 +149,35 @@ def holding(one: Site) -> list[Any]:
 
     one.answers["tools/call"] = hold
     return held
+
+
+@pytest.mark.parametrize("upstream", [OLD, MODERN])
+async def test_an_upstream_that_does_not_answer_keeps_no_host_from_the_id_of_its_task(upstream: str) -> None:
+    async with tasked(upstream) as (one, served), served.legacy(OLD) as asking:
+        held = holding(one)
+        name = await begin(asking)
+        await until(lambda: held)
+        assert (await asking.ask("tasks/get", {"taskId": name})).result["status"] == "working"
+        await asking.ask("tasks/cancel", {"taskId": name})
+
+
+async def test_a_host_that_never_hears_the_id_of_its_task_leaves_none_behind() -> None:
+    async with tasked(MODERN, limits=Limits(task_id=600)) as (one, served), served.legacy(OLD):
+        held = holding(one)
+        (session,) = served.front.sessions
+        params = {"name": "slow", "arguments": {}, "task": {}}
+        frame = read(request_line(7, "tools/call", params))
+        assert isinstance(frame, Frame)
+        answering = served.front.answer(frame, session.host, Passing())
+        request = asyncio.get_running_loop().create_task(answering)
+        await until(lambda: held)
+        store = served.gateway.tasks.engine._store
+        assert await store.unfinished("", 10)
+        # As it is when the gateway stops.
+        request.cancel()
+        async with asyncio.timeout(PATIENCE):
+            while await store.unfinished("", 10):  # noqa: ASYNC110 - nobody sets an event
+                await asyncio.sleep(0.02)
 
 
 async def test_a_call_that_is_cancelled_before_its_core_task_is_there_cancels_it_then() -> None:
