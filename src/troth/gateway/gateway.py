@@ -151,6 +151,10 @@ class Gateway:
         yield from self.fleets.values()
         yield from self.own
 
+    def fleets_of(self, principal: Principal) -> Iterator[Fleet]:
+        """The fleets that hosts of a principal share, one for each set of what hosts can be asked."""
+        return (fleet for (owner, _), fleet in self.fleets.items() if owner == principal)
+
     def _fleet(self, owner: Owner) -> Fleet:
         settings = self.settings
 

@@ -10,7 +10,7 @@ from troth.capabilities.paths import shown as printable
 from troth.gating import Primitive, decide
 
 if TYPE_CHECKING:
-    from troth.bridge.listed import Entry
+    from troth.bridge.listed import Entry, Kind
     from troth.gateway.asked import Asked
     from troth.gateway.fleet import Fleet
     from troth.gateway.model import Answer, Host
@@ -38,6 +38,24 @@ def refusal(asked: Asked, entry: Entry, shown: str) -> Answer | None:
         return None
     decision = decide(Primitive(entry.kind, shown), need, asked.host.capabilities)
     return None if decision.allowed else asked.error(decision.code, decision.message, decision.data)
+
+
+def hidden_upstream(asked: Asked, kind: Kind, shown: str) -> Answer | None:
+    """The answer to a host that uses what its upstream itself hides from it; None if nothing tells of that.
+
+    Such an upstream lists it only for those who declared enough, so another host of the same principal must have seen
+    it. Only what is in a list counts: any URI may lead somewhere by its prefix.
+
+    Args:
+        asked: The request, which names what no list of this host has.
+        kind: What it names.
+        shown: The name or URI as the host wrote it.
+    """
+    for fleet in asked.gateway.fleets_of(asked.host.principal):
+        entry = fleet.known.route(kind, shown)
+        if entry is not None and entry.members and (refused := refusal(asked, entry, shown)) is not None:
+            return refused
+    return None
 
 
 def hidden(fleet: Fleet, host: Host) -> list[str]:

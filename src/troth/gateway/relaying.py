@@ -19,7 +19,7 @@ from troth.gateway import forms
 from troth.gateway.asked import printable
 from troth.gateway.calls import Call
 from troth.gateway.desk import CallDesk
-from troth.gateway.hiding import refusal
+from troth.gateway.hiding import hidden_upstream, refusal
 from troth.gateway.model import Answer, Status, UnavailableError
 from troth.gateway.parking import Parked
 from troth.gateway.seal import Sealed, digest
@@ -155,7 +155,8 @@ async def complete(asked: Asked) -> Answer:
     if entry is None and sort == "templates":
         entry = await asked.route("resources", shown)
     if entry is None:
-        return asked.error(BAD_PARAMS, f"params: ref: nothing here is called {printable(shown)}")
+        nothing = asked.error(BAD_PARAMS, f"params: ref: nothing here is called {printable(shown)}")
+        return hidden_upstream(asked, sort, shown) or nothing
     if (refused := refusal(asked, entry, shown)) is not None:
         return refused
     owner = asked.fleet.member(entry.source)
@@ -190,7 +191,12 @@ def _at_most(answer: Answer, asked: Asked) -> Answer:
 
 
 def unknown(asked: Asked, how: Relayed, shown: str) -> Answer:
-    """The refusal of a name that nobody owns, in the revision's way; or word of the upstream that may own it."""
+    """The refusal of a name that no list of the host has, in the revision's way.
+
+    It says why where the upstream hides it from this host, or may own it and is down.
+    """
+    if (refused := hidden_upstream(asked, how.kind, shown)) is not None:
+        return refused
     if (owner := _absent(asked, how, shown)) is not None:
         return asked.error(errors.INTERNAL, f"upstream {owner.name} is not reachable: {owner.upstream.why}")
     if how.member == "uri":

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from middle_gateway import MODERN, Legacy, Modern, serving
+from middle_gateway import MODERN, Legacy, Modern, server, serving
 from middle_site import OLD, Site, host, site, until
 
 from troth.gateway.report import report
+from troth.gateway.settings import Transport, UpstreamSettings
 from troth.gating import ELICITATION_FORM, META_KEY, OTHER_KEY, ROOTS, SAMPLING, Need, Requirement, any_of
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ pytestmark = pytest.mark.anyio
 CODES = {OLD: -32600, MODERN: -32021}
 STATUSES = {OLD: 200, MODERN: 400}
 URI = "test://gated"
+SAMPLE = Path(__file__).parents[3] / "examples" / "sample_server.py"
 
 
 def needing(requirement: Requirement, message: str = "") -> dict[str, Any]:
@@ -94,6 +98,37 @@ async def test_what_a_host_can_use_it_sees_and_uses(upstream: str, revision: str
             assert await seen(peer, "resources/templates", "uriTemplate") == ["test://{deep}/gated"]
             assert (await peer.call("log")).result
             assert one.count("tools/call") == 1
+
+
+def hiding() -> UpstreamSettings:
+    """The sample server, which hides by itself from a host what that cannot use."""
+    return UpstreamSettings(name="sample", prefix="", transport=Transport.STDIO, command=(sys.executable, str(SAMPLE)))
+
+
+async def test_what_an_upstream_hides_by_itself_is_refused_in_its_words(revision: str) -> None:
+    everything = {"sampling": {}, "roots": {}, "elicitation": {}}
+    async with serving(hiding(), server("other", prefix="other")) as served, host(served, revision) as poor:
+        async with host(served, revision, declares=everything) as rich:
+            assert {"order", "folders"} <= set(await seen(rich, "tools"))
+        assert not {"order", "folders"} & set(await seen(poor, "tools"))
+        said = "Client missing capabilities to"
+        form = {"elicitation": {"form": {}}}
+        refused(await poor.call("folders"), revision, f"{said} call 'folders': roots", {"roots": {}})
+        refused(await poor.call("order"), revision, f"{said} call 'order': elicitation.form", form)
+        needs = {"sampling": {}, **form}
+        got = await poor.ask("prompts/get", {"name": "interview"})
+        refused(got, revision, f"{said} get prompt 'interview': sampling, elicitation.form", needs)
+        reference = {"ref": {"type": "ref/prompt", "name": "interview"}, "argument": {"name": "a", "value": ""}}
+        completed = await poor.ask("completion/complete", reference)
+        refused(completed, revision, f"{said} get prompt 'interview': sampling, elicitation.form", needs)
+        assert (await poor.call("nothing")).error["message"] == "Unknown tool: nothing"
+
+
+async def test_hidden_names_of_one_principal_are_nothing_to_another(revision: str) -> None:
+    async with serving(hiding(), tokens=("a", "b")) as served, host(served, revision, token="b") as poor:
+        async with host(served, revision, token="a", declares={"roots": {}}) as rich:
+            assert "folders" in await seen(rich, "tools")
+        assert (await poor.call("folders")).error["message"] == "Unknown tool: folders"
 
 
 async def test_an_empty_elicitation_is_form_and_url_is_not(revision: str) -> None:
