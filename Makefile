@@ -31,7 +31,7 @@ $(UV):
 	$(UV) pip sync -q --require-hashes --python .envs/demo/bin/python scripts/demo-old.txt
 	@touch $@
 
-demo: .venv/.demo .envs/demo/.stamp  ## The gateway before two real servers of different eras, used, audited and stopped
+demo: .venv/.demo .envs/demo/.stamp  ## The gateway before two real servers of different eras and two that ask, used, audited and stopped
 	$(BIN)/python scripts/demo.py --old .envs/demo/bin/python
 
 test: check unit  ## Everything: checks, then all tests with coverage

@@ -1,8 +1,8 @@
 """Shows the gateway at work: ``demo.py --old PYTHON``, where that Python has ``mcp-server-sqlite`` and the old SDK.
 
 It starts the gateway in front of two real servers, of which one speaks the newest revision and the other only the old
-ones, and of two small ones that ask the user; calls a tool of each as a host of either era, which answers what it is
-asked; audits the gateway; and stops everything.
+ones, of the sample server with Troth in it, whose tools ask their host, and of a small one that asks in the old way;
+calls their tools as a host of either era, which answers what it is asked; audits the gateway; and stops everything.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 from mcp import Client
-from mcp.types import ElicitResult
+from mcp.types import (
+    CreateMessageResult,
+    ElicitRequestFormParams,
+    ElicitRequestURLParams,
+    ElicitResult,
+    ListRootsResult,
+    Root,
+    TextContent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,14 +40,19 @@ START, STOP, PAUSE = 30.0, 10.0, 0.2
 """Seconds: for a start, for an end, and between two looks."""
 HOSTS = (("legacy", "legacy"), ("modern", "2026-07-28"))
 """Names of the hosts, and the mode of the SDK's client."""
-ASKER = ("-m", "troth.testing", "server", "--transport", "stdio", "--variant", "asker", "--revision")
-ASKERS = {"old": "2025-11-25", "new": "2026-07-28"}
-"""Servers that ask: one by a request in the middle of a call, one by a result that is not complete."""
+SAMPLE = Path(__file__).parents[1] / "examples" / "sample_server.py"
+"""A server whose tools need a model, a form, a page, folders and tasks; the newest revision is spoken with it."""
+ASKER = ("-m", "troth.testing", "server", "--transport", "stdio", "--variant", "asker", "--revision", "2025-11-25")
+"""A server of an old revision, which asks by a request in the middle of a call."""
 CALLS = (
     ("time_get_current_time", {"timezone": "Europe/Paris"}, r'"datetime": "([^"]+)"'),
     ("sqlite_read_query", {"query": "SELECT 6 * 7 AS answer"}, r"(\{.*\})"),
     ("old_ask_form", {}, r'"name": "([^"]+)"'),
-    ("new_ask_form", {}, r'"name": "([^"]+)"'),
+    ("sample_summarize", {"text": "Buy milk."}, r"(.+)"),
+    ("sample_order", {}, r"(.+)"),
+    ("sample_sign_in", {}, r"(.+)"),
+    ("sample_folders", {}, r"(.+)"),
+    ("sample_count", {}, r"(.+)"),
 )
 """Tool, arguments, and what of the text of its result is shown."""
 WANTED = {name for name, *_ in CALLS}
@@ -56,9 +69,10 @@ def servers(old: str, folder: Path) -> dict[str, Any]:
     sqlite = [old, "-c", "from mcp_server_sqlite import main; main()", "--db-path", str(folder / "demo.db")]
     return {
         "mcpServers": {
+            "sample": {"command": sys.executable, "args": [str(SAMPLE)]},
             "time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]},
             "sqlite": {"command": sqlite[0], "args": sqlite[1:]},
-            **{name: {"command": sys.executable, "args": [*ASKER, revision]} for name, revision in ASKERS.items()},
+            "old": {"command": sys.executable, "args": [*ASKER]},
         }
     }
 
@@ -90,14 +104,32 @@ def gateway(config: Path) -> Iterator[str]:
                 process.kill()
 
 
-async def answer(_context: object, _question: object) -> ElicitResult:
-    """What the user says to every form."""
-    return ElicitResult(action="accept", content={"name": "Ada"})
+async def write(_context: object, _question: object) -> CreateMessageResult:
+    """What the model of the host writes."""
+    return CreateMessageResult(role="assistant", content=TextContent(type="text", text="A summary"), model="demo")
+
+
+async def answer(_context: object, question: ElicitRequestFormParams | ElicitRequestURLParams) -> ElicitResult:
+    """What the user says to every form and every page."""
+    if isinstance(question, ElicitRequestURLParams):
+        return ElicitResult(action="accept")
+    return ElicitResult(action="accept", content={name: FORM[name] for name in question.requested_schema["properties"]})
+
+
+async def folders(_context: object) -> ListRootsResult:
+    """The folders that the host has open."""
+    return ListRootsResult(roots=[Root(uri="file:///notes")])
+
+
+FORM = {"name": "Ada", "size": "large"}
+"""Field of a form -> what the user writes there."""
+ANSWERS = {"sampling_callback": write, "elicitation_callback": answer, "list_roots_callback": folders}
+"""What the hosts declare by answering it."""
 
 
 async def visit(url: str, mode: str) -> list[str]:
     """What a host of an era gets: its revision, how many tools it sees, and an answer of each server."""
-    async with Client(url, mode=mode, elicitation_callback=answer) as host:
+    async with Client(url, mode=mode, **ANSWERS) as host:
         # The gateway is ready before its servers are: the first start of a program takes its time.
         for _ in range(int(START / PAUSE)):
             tools = (await host.list_tools(cache_mode="refresh")).tools
@@ -129,18 +161,19 @@ def main() -> int:
         config = folder / "mcp.json"
         config.write_text(json.dumps(servers(chosen.old, folder), indent=2), "utf-8")
         print("Two servers from PyPI behind one endpoint: mcp-server-time speaks every revision, and")
-        print("mcp-server-sqlite only those before 2026-07-28. Two small ones ask the user, each in the way of its")
-        print("own revision; both hosts answer.\n")
+        print("mcp-server-sqlite only those before 2026-07-28. Two more ask their host: sample, for a model, a form,")
+        print("a page and folders, in the way of 2026-07-28; old, for a form, in the way of 2025-11-25. Both hosts")
+        print("answer.\n")
         print("$ troth serve mcp.json", flush=True)
         with gateway(config) as url:
             print(f"ready {url}\n")
-            rows = [["host", "revision", "sees", *(name for name, *_ in CALLS)]]
-            rows += [[f"{name} host", *anyio.run(visit, url, mode)] for name, mode in HOSTS]
-            table(rows)
+            columns = [["host", "revision", "sees", *(name for name, *_ in CALLS)]]
+            columns += [[f"{name} host", *anyio.run(visit, url, mode)] for name, mode in HOSTS]
+            table([list(row) for row in zip(*columns, strict=True)])
             print(f"\n$ troth audit {url}\n", flush=True)
             audit = [sys.executable, "-m", "troth", "audit", "--fail-on", "error", url]
             status = subprocess.run(audit, check=False).returncode
-    failed = any("error: " in cell for row in rows for cell in row)
+    failed = any("error: " in cell for column in columns for cell in column)
     return status or int(failed)
 
 
