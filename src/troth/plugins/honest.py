@@ -312,14 +312,14 @@ class Honest:
 
     async def judged(
         self, asker: Current, method: str, params: Mapping[str, Any] | None, context: object
-    ) -> Decision | None:
-        """The refusal of a use of a primitive that the asker may not see; None if it may."""
+    ) -> tuple[Need | None, Decision | None]:
+        """What the primitive that a request uses needs, and the refusal of an asker that may not see it."""
         used = _used(method, params or {})
         if used is None or not self._any(used.kind):
-            return None
+            return None, None
         need = await self.source.need(used.kind, used.name, context)
         decision = self.decide(asker, used, need)
-        return None if decision.allowed else decision
+        return need, None if decision.allowed else decision
 
     def decide(self, asker: Current, primitive: Primitive, need: Need | None) -> Decision:
         """Whether an asker may see and use a primitive."""

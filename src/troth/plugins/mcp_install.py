@@ -13,6 +13,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from troth.plugins.announcing import Announcer, Change
 from troth.plugins.honest import Honest
 from troth.plugins.mcp_middleware import Middleware
+from troth.plugins.mcp_parked import Parking
 from troth.plugins.mcp_session import change_of, event
 from troth.plugins.mcp_source import LowLevelSource, McpServerSource
 from troth.plugins.mcp_tasks import Tasks
@@ -107,7 +108,7 @@ def insert(
         tasks = Tasks(Tasking(options.tasks), announcer, source, server)
         tasks.serve()
     honest = Honest(source, options.needs.settings, options.base, tasks=tasks is not None)
-    middleware = Middleware(honest, announcer, bus, server, tasks)
+    middleware = Middleware(honest, announcer, bus, server, Parking(announcer, server), tasks)
     ours = [place for place, one in enumerate(server.middleware) if type(one).__module__ in FIRST]
     server.middleware.insert(ours[-1] + 1 if ours else 0, middleware)
     return middleware

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from troth.bridge.errors import ErrorValue
     from troth.plugins.announcing import Announcer
     from troth.plugins.honest import Honest
+    from troth.plugins.mcp_parked import Parking
     from troth.plugins.mcp_tasks import Tasks
 
     Context = ServerRequestContext[Any, Any]
@@ -56,6 +57,7 @@ class Middleware:
         announcer: Who is told of changes.
         bus: What modern listeners hang on.
         server: The low-level server.
+        parking: Has calls wait for hosts that are asked by results.
         tasks: Runs tools that take long; None where the author serves tasks.
     """
 
@@ -63,6 +65,7 @@ class Middleware:
     announcer: Announcer
     bus: SubscriptionBus
     server: Any
+    parking: Parking
     tasks: Tasks | None = None
 
     def tell(self, change: Change) -> None:
@@ -94,17 +97,21 @@ class Middleware:
         session = Session(ctx.session, asker, state, method, self.bus)
         # The context is made for this message, and FastMCP has bound it already: it is changed, not copied.
         ctx.session = session
-        decision = await self.honest.judged(asker, method, ctx.params, ctx)
+        need, decision = await self.honest.judged(asker, method, ctx.params, ctx)
         if decision is not None:
             raise not_met(asker, method, decision)
         if method == "subscriptions/listen":
             ctx = await self._filtered(ctx, asker)
         elif method == "resources/subscribe" and not await self.honest.source.exists(_uri(ctx), ctx):
             raise _error(resource_not_found(_uri(ctx), asker.revision))
-        answer = partial(self._answered, ctx, asker, call_next)
+        answer = direct = partial(self._answered, ctx, asker, call_next)
+        if need is not None and self.parking.may_ask(asker, method, need.requirement):
+            if (again := await self.parking.again(ctx, session)) is not None:
+                return again
+            direct = partial(self.parking.begin, ctx, answer)
         if self.tasks is not None and method in ABOUT_TASKS and self.honest.runs_tasks:
-            return await self._with_tasks(self.tasks, ctx, session, answer)
-        result = await answer(session)
+            return await self._with_tasks(self.tasks, ctx, session, answer, direct)
+        result = await direct(session)
         if state is not None:
             state.noted(method, ctx.params)
         return result
@@ -115,14 +122,15 @@ class Middleware:
         ctx: Context,
         session: Session,
         answer: Callable[[Session], Awaitable[dict[str, Any]]],
+        direct: Callable[[Session], Awaitable[dict[str, Any]]],
     ) -> HandlerResult:
-        """A request that may be answered with a task, or speaks of tasks."""
+        """A request that may be answered with a task, or speaks of tasks; what becomes none is answered directly."""
         if ctx.method == "subscriptions/listen":
             return await tasks.listen(ctx, session, partial(answer, session))
         begun = await tasks.begin(ctx, session, answer) if ctx.method == "tools/call" else None
         if begun is not None:
             return begun
-        result = await answer(session)
+        result = await direct(session)
         if ctx.method != "tools/list":
             return result
         declared = session.asker.built.has(CALL)
@@ -259,7 +267,7 @@ class Middleware:
                 or (
                     asker.built.has("resources.subscribe")
                     and await self.honest.source.exists(uri, ctx)
-                    and await self.honest.judged(asker, "resources/read", {"uri": uri}, ctx) is None
+                    and (await self.honest.judged(asker, "resources/read", {"uri": uri}, ctx))[1] is None
                 )
             ]
         return replace(ctx, params={**params, "notifications": kept})

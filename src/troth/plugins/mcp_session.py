@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from mcp.server.connection import Connection
-    from mcp.server.context import HandlerResult
+    from mcp.server.context import HandlerResult, ServerRequestContext
     from mcp.server.subscriptions import ServerEvent, SubscriptionBus
 
     from troth.gating import Requirement
@@ -61,6 +61,17 @@ UPDATED: Final = "notifications/resources/updated"
 def connection_of(session: ServerSession) -> Connection:
     """The connection behind a session, for which the SDK has no public name."""
     return cast("Connection", vars(session)["_connection"])
+
+
+def principal_of(ctx: ServerRequestContext[Any, Any]) -> tuple[str | None, ...] | None:
+    """Who a request is authorized for; None where nobody is."""
+    user: object = getattr(ctx.request, "scope", {}).get("user")
+    token = getattr(user, "access_token", None)
+    if token is None:
+        return None
+    from mcp.server.auth.provider import principal_components
+
+    return principal_components(token)
 
 
 def as_dict(result: HandlerResult) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from pydantic import ValidationError
 from troth.bridge.errors import BAD_PARAMS, ErrorValue
 from troth.plugins.announcing import TASKS, Audience, Change
 from troth.plugins.honest import current
-from troth.plugins.mcp_session import Session, SessionState, connection_of
+from troth.plugins.mcp_session import Session, SessionState, connection_of, principal_of
 from troth.plugins.tasking import CALL, KEY, METHODS, offered
 from troth.register import Era
 from troth.tasks import Asked, Outcome, Task, wish, work
@@ -152,13 +152,7 @@ class Tasks:
 
     def requester(self, ctx: Context) -> Requester:
         """Whose tasks a request is about: those whom it is authorized for, those of its pipe, or those of anybody."""
-        user: object = getattr(ctx.request, "scope", {}).get("user")
-        token = getattr(user, "access_token", None)
-        principal: tuple[str | None, ...] | None = None
-        if token is not None:
-            from mcp.server.auth.provider import principal_components
-
-            principal = principal_components(token)
+        principal = principal_of(ctx)
         connection = connection_of(ctx.session)
         if ctx.request is not None or not connection.has_standalone_channel:
             return self._tasking.requester(principal, None)

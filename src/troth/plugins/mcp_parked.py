@@ -1,0 +1,301 @@
+"""Calls that ask their host by requests in the revision that has none to hosts (2026-07-28), on the SDK (``mcp`` 2).
+
+There a question is part of a result: ``input_required``, and the host calls again with the answers. A handler that asks
+in the course of its work (``create_message``, ``elicit``, ``list_roots``) cannot answer so and go on. So its work is
+done beside the request: what it asks answers the request, the work waits, and the call that comes again with the
+answers gets what the work comes to. It never runs twice; a call that comes again to another process, or too late, is
+told that it was lost.
+
+Source: 2026-07-28 basic/patterns/mrtr.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from contextlib import AsyncExitStack
+from copy import copy
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from hashlib import blake2b
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import anyio
+import anyio.lowlevel
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from mcp.shared.transport_context import TransportContext
+
+from troth.capabilities.values import is_object
+from troth.plugins.mcp_session import connection_of, principal_of
+from troth.register import Era
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+    from mcp.server.context import ServerRequestContext
+    from mcp.shared.dispatcher import CallOptions
+
+    from troth.gating import Requirement
+    from troth.plugins.announcing import Announcer
+    from troth.plugins.honest import Current
+    from troth.plugins.mcp_session import Session
+
+    Context = ServerRequestContext[Any, Any]
+    Answer = Callable[[Session], Awaitable[dict[str, Any]]]
+
+METHODS: Final = frozenset({"prompts/get", "resources/read", "tools/call"})
+"""Requests whose results may be questions."""
+ASKABLE: Final = frozenset({"elicitation", "roots", "sampling"})
+"""Capabilities of hosts that answer questions."""
+APART: Final = frozenset({"_meta", "inputResponses", "requestState"})
+"""Params that differ when a call comes again."""
+
+PREFIX: Final = "troth."
+"""What our request states begin with; those of the framework do not."""
+PATIENCE: Final = 600.0
+"""Seconds that a call waits for its host to come again: people think, and some never come."""
+MOST: Final = 1000
+"""Calls of a server that may wait so at once; each holds its handler."""
+ROUNDS: Final = 64
+"""Most times that one call answers with questions."""
+
+LOST: Final = "The call that asked is not here any more; it was lost, and may have had effects"
+
+
+@lru_cache(maxsize=1024)
+def askable(requirement: Requirement) -> bool:
+    """Whether what needs this may ask its host something."""
+    return any(path.partition(".")[0] in ASKABLE for clause in requirement.clauses for path in clause)
+
+
+@dataclass(eq=False)
+class Question:
+    """What a handler waits for."""
+
+    asked: Mapping[str, Any]
+    answered: anyio.Event = field(default_factory=anyio.Event)
+    answer: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(eq=False)
+class Parked:
+    """One call, from its request to its result; also what its handler has in place of the channel of a request.
+
+    Attributes:
+        owner: Whose call it is.
+        digest: What is called, with which arguments.
+        session: The session of the handler.
+        channel: The channel of the request that waits now; None while none does.
+        token: The token for progress of that request.
+        pending: Questions that are not answered.
+        news: Set when there is a question or an end.
+        taken: Set when the end was taken.
+        state: What the host brings when it calls again; empty while a request waits.
+    """
+
+    owner: object
+    digest: bytes
+    channel: Any
+    token: str | int | None
+    session: Session | None = None
+    result: dict[str, Any] | None = None
+    failure: Exception | None = None
+    pending: dict[str, Question] = field(default_factory=dict[str, Question])
+    news: anyio.Event = field(default_factory=anyio.Event)
+    taken: anyio.Event = field(default_factory=anyio.Event)
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    numbers: Iterator[int] = field(default_factory=count)
+    rounds: int = 0
+    state: str = ""
+    transport: TransportContext = field(default_factory=lambda: TransportContext(kind="call", can_send_request=True))
+    can_send_request: bool = True
+    message_metadata: Any = None
+    request_id: types.RequestId | None = None
+    cancel_requested: anyio.Event = field(default_factory=anyio.Event)
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        """Asks the host: see ``mcp.shared.dispatcher.DispatchContext``.
+
+        Raises:
+            MCPError: The time in ``opts`` is over.
+        """
+        key = f"{method.partition('/')[0]}-{next(self.numbers)}"
+        question = Question({"method": method} if params is None else {"method": method, "params": dict(params)})
+        self.pending[key] = question
+        self.news.set()
+        try:
+            with anyio.move_on_after((opts or {}).get("timeout")):
+                await question.answered.wait()
+                return question.answer
+        finally:
+            self.pending.pop(key, None)
+        raise MCPError(types.REQUEST_TIMEOUT, f"{method} was not answered in time")
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
+        """Tells the host something on the request that waits, if one does."""
+        if self.channel is None:
+            return
+        given = dict(params or {})
+        if method == "notifications/progress":
+            if self.token is None:
+                return
+            given["progressToken"] = self.token
+        await self.channel.notify(method, given, opts)
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Tells the host how far the work is."""
+        said = {"progress": progress, "total": total, "message": message}
+        await self.notify("notifications/progress", {key: value for key, value in said.items() if value is not None})
+
+    def answers(self, given: Mapping[str, object]) -> None:
+        """Takes the answers of the host; what was not asked is ignored, and what is missing is asked again."""
+        for key in tuple(self.pending):
+            answer = given.get(key)
+            if is_object(answer):
+                question = self.pending.pop(key)
+                question.answer = dict(cast("dict[str, Any]", answer))
+                question.answered.set()
+        if self.pending:
+            self.news.set()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the work is done."""
+        return self.result is not None or self.failure is not None
+
+
+class Parking:
+    """The calls of one server that may ask.
+
+    Args:
+        announcer: In whose runs the work is done.
+        server: The low-level server.
+    """
+
+    def __init__(self, announcer: Announcer, server: Any) -> None:
+        self._announcer = announcer
+        self._server = server
+        self._calls: dict[str, Parked] = {}
+
+    def may_ask(self, asker: Current, method: str, requirement: Requirement) -> bool:
+        """Whether a call is to be done so: by what it needs it may ask, and the revision has no other way."""
+        return asker.era is Era.MODERN and method in METHODS and self._announcer.running and askable(requirement)
+
+    async def begin(self, ctx: Context, answer: Answer, session: Session) -> dict[str, Any]:
+        """Answers a call with its result, or with what it asks.
+
+        Args:
+            ctx: The call.
+            answer: Has the call answered, with the session that is given to it.
+            session: The session of the call.
+
+        Raises:
+            Exception: Whatever the call raises.
+        """
+        channel = vars(session)["_request_outbound"]
+        call = Parked(self._owner(ctx), digest(ctx.params), channel, _token(ctx), request_id=ctx.request_id)
+        if not self._announcer.spawn(ctx.lifespan_context, partial(self._work, call, ctx, session, answer)):
+            return await answer(session)
+        return await self._next(call)
+
+    async def again(self, ctx: Context, session: Session) -> dict[str, Any] | None:
+        """Answers a call that comes again with answers; None if it is no call of ours.
+
+        Raises:
+            MCPError: It is not here any more, or comes with other arguments; or whatever the call raises.
+        """
+        params = ctx.params or {}
+        state = params.get("requestState")
+        if not isinstance(state, str) or not state.startswith(PREFIX):
+            return None
+        call = self._calls.get(state)
+        if call is None or call.owner != self._owner(ctx):
+            raise MCPError(types.INTERNAL_ERROR, LOST)
+        if call.digest != digest(params):
+            raise MCPError(types.INVALID_PARAMS, "requestState: it belongs to a call with other params")
+        given: object = params.get("inputResponses", {})
+        if not is_object(given):
+            raise MCPError(types.INVALID_PARAMS, "inputResponses: an object belongs here, with an answer by each key")
+        del self._calls[state]
+        call.state, call.scope.deadline = "", float("inf")
+        call.channel, call.token = vars(session)["_request_outbound"], _token(ctx)
+        if call.session is not None:
+            # What is asked from here on is judged by what the host declares now.
+            call.session.asker = session.asker
+        call.answers(cast("Mapping[str, object]", given))
+        return await self._next(call)
+
+    def _owner(self, ctx: Context) -> object:
+        return principal_of(ctx), self._announcer.run_of(ctx.lifespan_context)
+
+    async def _next(self, call: Parked) -> dict[str, Any]:
+        """The result of a call, or what it asks before; it ends with the request that waits for it."""
+        try:
+            while not (call.pending or call.ended):
+                await call.news.wait()
+                call.news = anyio.Event()
+                # Several questions of one moment are one round.
+                await anyio.lowlevel.checkpoint()
+        except BaseException:
+            call.scope.cancel()
+            raise
+        if not call.ended:
+            return self._park(call)
+        call.taken.set()
+        if call.failure is not None:
+            raise call.failure
+        return call.result or {}
+
+    def _park(self, call: Parked) -> dict[str, Any]:
+        """What a call asks, as its result; it waits from here on."""
+        call.rounds += 1
+        if call.rounds > ROUNDS or len(self._calls) >= MOST:
+            call.scope.cancel()
+            why = (
+                f"it asked more than {ROUNDS} times" if call.rounds > ROUNDS else f"{MOST} calls wait for hosts already"
+            )
+            raise MCPError(types.INTERNAL_ERROR, f"The call was given up: {why}")
+        call.state = f"{PREFIX}{secrets.token_urlsafe(32)}"
+        self._calls[call.state] = call
+        call.channel = call.token = None
+        call.scope.deadline = anyio.current_time() + PATIENCE
+        return {
+            "resultType": "input_required",
+            "inputRequests": {key: dict(question.asked) for key, question in call.pending.items()},
+            "requestState": call.state,
+            "_meta": {types.SERVER_INFO_META_KEY: self._server.server_info_stamp},
+        }
+
+    async def _work(self, call: Parked, ctx: Context, before: Session, answer: Answer) -> None:
+        """A call from its begin until its end was taken."""
+        try:
+            async with AsyncExitStack() as stack:
+                connection = copy(connection_of(before))
+                connection.outbound, connection.exit_stack = call, stack
+                call.session = ctx.session = before.moved(call, connection)
+                with call.scope:
+                    try:
+                        call.result = await answer(call.session)
+                    except Exception as error:
+                        call.failure = error
+                    call.news.set()
+                    await call.taken.wait()
+        finally:
+            if not call.ended:
+                call.failure = MCPError(types.INTERNAL_ERROR, LOST)
+            call.news.set()
+            self._calls.pop(call.state, None)
+
+
+def digest(params: Mapping[str, Any] | None) -> bytes:
+    """What is called, with which arguments."""
+    stable = {key: value for key, value in (params or {}).items() if key not in APART}
+    return blake2b(json.dumps(stable, sort_keys=True).encode(), digest_size=16).digest()
+
+
+def _token(ctx: Context) -> str | int | None:
+    return (ctx.meta or {}).get("progress_token")
