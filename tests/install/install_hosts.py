@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
 import sys
-from contextlib import asynccontextmanager
+import time
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import mcp_types as types
@@ -11,6 +14,7 @@ import pytest
 from mcp.client import Client
 
 HERE = Path(__file__).parent
+SECONDS = 30
 sys.path[:0] = [str(HERE)]
 
 from installed_servers import MAKERS
@@ -45,6 +49,29 @@ ANSWERS = {
     "form": {"elicitation_callback": _accepted},
     "roots": {"list_roots_callback": _roots},
 }
+
+
+@contextmanager
+def served(name, transport="http", script="install_process.py"):
+    """The URL of a server in a process of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-W", "ignore", str(HERE / script), name, transport, str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            until = time.monotonic() + SECONDS
+            while True:
+                try:
+                    socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                    break
+                except OSError:
+                    assert process.poll() is None
+                    assert time.monotonic() < until
+                    time.sleep(0.05)
+            yield f"http://127.0.0.1:{port}/mcp"
+        finally:
+            process.kill()
 
 
 @asynccontextmanager

@@ -11,10 +11,11 @@ import aiohttp
 import anyio
 import mcp_types as types
 import pytest
+from install_hosts import SECONDS, served
 from mcp.client.extension import ClientExtension, NotificationBinding, ResultClaim
 from pydantic import ConfigDict
 from task_servers import TASK_MAKERS
-from test_install_wire import OLD, SCRIPT, SECONDS, over, served
+from test_install_wire import OLD, SCRIPT, over
 
 pytestmark = [
     pytest.mark.anyio,

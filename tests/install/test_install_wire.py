@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
 import sys
-import time
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
 from fastmcp import Client as FastMCPClient
-from install_hosts import client
+from install_hosts import SECONDS, client, served
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
@@ -20,35 +17,11 @@ HERE = Path(__file__).parent
 SCRIPT = HERE / "install_process.py"
 OLD = HERE.parents[1] / ".envs" / "mcp1" / "bin" / "python"
 CODES = {"legacy": -32600, "auto": -32021}
-SECONDS = 30
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.interop,
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
-
-
-@contextmanager
-def served(name, transport="http"):
-    """The URL of a server in a process of its own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-W", "ignore", str(SCRIPT), name, transport, str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            until = time.monotonic() + SECONDS
-            while True:
-                try:
-                    socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                    break
-                except OSError:
-                    assert process.poll() is None
-                    assert time.monotonic() < until
-                    time.sleep(0.05)
-            yield f"http://127.0.0.1:{port}/mcp"
-        finally:
-            process.kill()
 
 
 @asynccontextmanager

@@ -255,10 +255,8 @@ class Parking:
         call.rounds += 1
         if call.rounds > ROUNDS or len(self._calls) >= MOST:
             call.scope.cancel()
-            why = (
-                f"it asked more than {ROUNDS} times" if call.rounds > ROUNDS else f"{MOST} calls wait for hosts already"
-            )
-            raise MCPError(types.INTERNAL_ERROR, f"The call was given up: {why}")
+            why = f"it asked {ROUNDS} times" if call.rounds > ROUNDS else f"{MOST} calls wait for their hosts"
+            raise MCPError(types.INTERNAL_ERROR, f"The call was given up: {why}, which is the most")
         call.state = f"{PREFIX}{secrets.token_urlsafe(32)}"
         self._calls[call.state] = call
         call.channel = call.token = None

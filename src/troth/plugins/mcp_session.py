@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import mcp_types as types
 from mcp.server.session import ServerSession
-from mcp.shared.exceptions import MCPError
+from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 from mcp_types import ErrorData
 from pydantic import BaseModel
@@ -53,6 +53,12 @@ EVENTS: Final[Mapping[str, Callable[[], ServerEvent]]] = {
 
 CHANGED: Final[Mapping[str, str]] = {f"notifications/{family}/list_changed": family for family in NOTICES}
 """Method of a notification -> its family."""
+
+UNASKED: Final = (
+    "%s cannot be asked in the course of a call at %s: mark what asks with @troth.requires(...), so that its calls can "
+    "wait for the answer; asked at %s"
+)
+"""What the log says to the author of a handler that asks and does not say so."""
 
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 UPDATED: Final = "notifications/resources/updated"
@@ -214,13 +220,19 @@ class Session(ServerSession):
 
         Raises:
             CapabilityNotMet: It did not. Nothing is sent.
+            NoBackChannelError: The revision has no requests to hosts, and the handler is not marked as one that asks.
         """
         params = request.params
         self.check(request.method, None if params is None else params.model_dump(by_alias=True, exclude_none=True))
         unset = {member: None for member in foreign(request.method, self.asker.revision) if hasattr(params, member)}
         if unset:
             request = request.model_copy(update={"params": cast("Any", params).model_copy(update=unset)})
-        return await super().send_request(request, result_type, *args, **kwargs)
+        try:
+            return await super().send_request(request, result_type, *args, **kwargs)
+        except NoBackChannelError:
+            if self.asker.era is Era.MODERN:
+                logger.warning(UNASKED, request.method, self.asker.revision, place())
+            raise
 
     def check(self, method: str, params: Mapping[str, object] | None) -> None:
         """Raises the refusal of a request that the host did not declare.

@@ -1,0 +1,186 @@
+"""Handlers that ask by requests work in every era; where a question is a result, their work waits for the answer."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+
+import anyio
+import pytest
+from asking_servers import ASKING, Noted, made
+from install_hosts import HERE, SECONDS, client, served
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from troth.plugins import mcp_parked
+from troth.plugins.mcp_host import HostError
+from troth.register import Era, register
+
+OLD, NEW = (register().newest(era) for era in (Era.LEGACY, Era.MODERN))
+ALL = {"sampling": {}, "roots": {}, "elicitation": {}}
+ANSWER = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "yes"}}
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+]
+
+
+@pytest.fixture
+def noted():
+    return Noted()
+
+
+@pytest.fixture(params=sorted(ASKING))
+def server(request, noted):
+    return made(request.param, noted)
+
+
+def text(result):
+    return result["content"][0]["text"]
+
+
+def again(name, round_, answers=None):
+    """The params of the call that comes again, with an answer to each question."""
+    answers = dict.fromkeys(round_["inputRequests"], ANSWER) if answers is None else answers
+    return {"name": name, "arguments": {}, "inputResponses": answers, "requestState": round_["requestState"]}
+
+
+async def begun(host, name):
+    result = await host.request("tools/call", {"name": name, "arguments": {}})
+    assert result["resultType"] == "input_required"
+    return result
+
+
+async def refused(host, params):
+    with pytest.raises(HostError) as caught:
+        await host.request("tools/call", params)
+    return caught.value.code, caught.value.message
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+async def test_a_handler_that_asks_gets_its_answer_in_both_eras_and_runs_once(server, noted, troth_host, revision):
+    async with troth_host(server, capabilities=ALL, revision=revision) as host:
+        assert text(await host.call("once")) == "an answer of the model"
+        assert (
+            text(await host.call("twice")) == "an answer of the model 1 an answer of the model an answer of the model"
+        )
+        assert text(await host.call("form")).startswith("accept")
+        assert noted.runs == 2
+
+
+async def test_what_is_asked_at_once_is_one_round_and_what_is_missing_is_asked_again(server, troth_host):
+    async with troth_host(server, capabilities=ALL, revision=NEW) as host:
+        first = await begun(host, "twice")
+        assert [one["method"] for one in first["inputRequests"].values()] == ["sampling/createMessage"]
+        second = await host.request("tools/call", again("twice", first))
+        assert [one["method"] for one in second["inputRequests"].values()] == ["roots/list"]
+        roots = {key: {"roots": []} for key in second["inputRequests"]}
+        third = await host.request("tools/call", again("twice", second, roots))
+        assert len(third["inputRequests"]) == 2
+        one, other = third["inputRequests"]
+        fourth = await host.request("tools/call", again("twice", third, {one: ANSWER, "sampling-99": ANSWER, other: 7}))
+        assert list(fourth["inputRequests"]) == [other]
+        assert text(await host.request("tools/call", again("twice", fourth))) == "yes 0 yes yes"
+
+
+async def test_a_prompt_that_asks_is_answered_too(server, troth_host):
+    async with troth_host(server, capabilities=ALL, revision=NEW) as host:
+        asked = await host.request("prompts/get", {"name": "wording"})
+        given = dict.fromkeys(asked["inputRequests"], ANSWER)
+        params = {"name": "wording", "inputResponses": given, "requestState": asked["requestState"]}
+        result = await host.request("prompts/get", params)
+        assert result["messages"][0]["content"]["text"] == "yes"
+
+
+async def test_a_call_comes_again_once_and_with_the_same_params(server, troth_host):
+    async with troth_host(server, capabilities=ALL, revision=NEW) as host:
+        asked = await begun(host, "once")
+        params = again("once", asked)
+        other = {**params, "arguments": {"text": "other"}}
+        assert await refused(host, other) == (-32602, "requestState: it belongs to a call with other params")
+        assert (await refused(host, {**params, "inputResponses": [1]}))[0] == -32602
+        assert (await refused(host, {**params, "name": "twice"}))[0] == -32602
+        assert text(await host.request("tools/call", params)) == "yes"
+        assert await refused(host, params) == (-32603, mcp_parked.LOST)
+        assert await refused(host, {**params, "requestState": "troth.mine"}) == (-32603, mcp_parked.LOST)
+
+
+@pytest.mark.parametrize("name", ["fastmcp", "sdk"])
+async def test_an_error_after_an_answer_reads_the_same_in_both_eras(name, noted, troth_host):
+    server = made(name, noted)
+    for revision in (OLD, NEW):
+        async with troth_host(server, capabilities=ALL, revision=revision) as host:
+            result = await host.call("fails")
+            assert result["isError"] is True
+
+
+async def test_a_question_is_judged_by_what_the_request_that_waits_declares(server, troth_host):
+    async with troth_host(server, capabilities=ALL, revision=NEW) as host:
+        asked = await begun(host, "twice")
+        host.capabilities = {"sampling": {}}
+        params = again("twice", asked)
+        assert (await refused(host, params))[0] == -32021
+
+
+async def test_a_host_that_never_comes_again_is_not_waited_for_for_ever(server, noted, troth_host, monkeypatch):
+    monkeypatch.setattr(mcp_parked, "PATIENCE", 0.05)
+    async with troth_host(server, capabilities=ALL, revision=NEW) as host:
+        asked = await begun(host, "stays")
+        with anyio.fail_after(SECONDS):
+            await noted.cancelled.wait()
+        assert await refused(host, again("stays", asked)) == (-32603, mcp_parked.LOST)
+
+
+async def test_calls_that_wait_are_bounded_and_so_are_their_rounds(server, troth_host, monkeypatch):
+    async with troth_host(server, capabilities=ALL, revision=NEW) as host:
+        monkeypatch.setattr(mcp_parked, "MOST", 1)
+        asked = await begun(host, "endless")
+        code, message = await refused(host, {"name": "once", "arguments": {}})
+        assert (code, "1 calls wait for their hosts" in message) == (-32603, True)
+        monkeypatch.setattr(mcp_parked, "ROUNDS", 2)
+        asked = await host.request("tools/call", again("endless", asked))
+        code, message = await refused(host, again("endless", asked))
+        assert (code, "it asked 2 times" in message) == (-32603, True)
+
+
+async def test_a_call_that_its_host_withdraws_ends(server, noted, mode_modern_client):
+    async with mode_modern_client(server) as host:
+        with anyio.move_on_after(0.2):
+            await host.call_tool("sleeps")
+        with anyio.fail_after(SECONDS):
+            await noted.cancelled.wait()
+
+
+async def test_the_author_hears_of_a_handler_that_asks_unmarked(server, troth_host, caplog):
+    async with troth_host(server, capabilities=ALL, revision=NEW) as host:
+        with caplog.at_level(logging.WARNING, "troth"), contextlib.suppress(HostError):
+            await host.call("unmarked")
+        (said,) = [one.getMessage() for one in caplog.records if "mark what asks" in one.getMessage()]
+        assert "asking_servers.py:" in said
+
+
+@pytest.fixture
+def mode_modern_client():
+    return lambda server: client(server, "auto", "sampling", "roots", "form")
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("name", sorted(ASKING))
+async def test_a_client_of_the_sdk_answers_over_pipes(name, mode):
+    parameters = StdioServerParameters(
+        command=sys.executable, args=["-W", "ignore", str(HERE / "asking_servers.py"), name, "stdio"]
+    )
+    with anyio.fail_after(3 * SECONDS):
+        async with client(stdio_client(parameters), mode, "sampling", "roots", "form") as host:
+            assert (await host.call_tool("twice", {})).content[0].text == "sampled 1 sampled sampled"
+            assert (await host.call_tool("form", {})).content[0].text == "accept big"
+            assert (await host.get_prompt("wording")).messages[0].content.text == "sampled"
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("name", sorted(ASKING))
+async def test_a_client_of_the_sdk_answers_over_http(name, mode):
+    with anyio.fail_after(3 * SECONDS), served(name, "http", "asking_servers.py") as url:
+        async with client(url, mode, "sampling", "roots", "form") as host:
+            assert (await host.call_tool("twice", {})).content[0].text == "sampled 1 sampled sampled"
+            assert (await host.call_tool("form", {})).content[0].text == "accept big"
