@@ -10,6 +10,7 @@ from gated_notes import server
 async def test_only_hosts_with_a_model_see_summarize(troth_host, revision):
     async with troth_host(server, capabilities={"sampling": {}}, revision=revision) as host:
         assert "summarize" in await host.tools()
+        assert (await host.call("summarize"))["content"][0]["text"] == "an answer of the model"
     async with troth_host(server, capabilities={}, revision=revision) as host:
         assert "summarize" not in await host.tools()
 

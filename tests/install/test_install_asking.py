@@ -9,9 +9,11 @@ import sys
 import anyio
 import pytest
 from asking_servers import ASKING, Noted, made
+from fastmcp import Context, FastMCP
 from install_hosts import HERE, SECONDS, client, served
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+import troth
 from troth.plugins import mcp_parked
 from troth.plugins.mcp_host import HostError
 from troth.register import Era, register
@@ -141,6 +143,21 @@ async def test_calls_that_wait_are_bounded_and_so_are_their_rounds(server, troth
         asked = await host.request("tools/call", again("endless", asked))
         code, message = await refused(host, again("endless", asked))
         assert (code, "it asked 2 times" in message) == (-32603, True)
+
+
+async def test_what_frameworks_have_for_forms_works_in_both_eras(troth_host):
+    plain = FastMCP("forms")
+
+    @plain.tool
+    @troth.requires(troth.ELICITATION_FORM)
+    async def order(ctx: Context) -> str:
+        return str((await ctx.elicit("Size?", str)).data)
+
+    server = troth.install(plain)
+    answers = {"elicitation/create": {"action": "accept", "content": {"value": "big"}}}
+    for revision in (OLD, NEW):
+        async with troth_host(server, capabilities=ALL, revision=revision, answers=answers) as host:
+            assert text(await host.call("order")) == "big"
 
 
 async def test_a_call_that_its_host_withdraws_ends(server, noted, mode_modern_client):

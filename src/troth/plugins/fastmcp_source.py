@@ -8,11 +8,12 @@ such a family is promised, and its needs are asked for each time.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from fastmcp import FastMCP
+from fastmcp import Context, FastMCP
 from fastmcp.prompts import Prompt
 from fastmcp.resources import Resource, ResourceTemplate
 from fastmcp.server.middleware import Middleware as FastMCPMiddleware
@@ -249,3 +250,32 @@ def _telling(method: Callable[..., Any]) -> Callable[..., Any]:
 
 for _name in ("__init__", "add_middleware"):
     setattr(FastMCP, _name, _telling(getattr(FastMCP, _name)))
+
+
+_eliciting: ContextVar[bool] = ContextVar("troth_eliciting", default=False)
+
+
+def _asking(elicit: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(elicit)
+    async def asks(self: Context, *args: Any, **kwargs: Any) -> Any:
+        token = _eliciting.set(True)
+        try:
+            return await elicit(self, *args, **kwargs)
+        finally:
+            _eliciting.reset(token)
+
+    return asks
+
+
+def _without_channel(modern: Callable[..., bool]) -> Callable[..., bool]:
+    @wraps(modern)
+    def cannot(self: Context) -> bool:
+        return modern(self) and not (_eliciting.get() and self.session.can_send_request)
+
+    return cannot
+
+
+if hasattr(Context, "_is_modern_protocol"):
+    # FastMCP refuses to elicit by the revision, before the session that could is asked.
+    for _name, _wrap in (("elicit", _asking), ("_is_modern_protocol", _without_channel)):
+        setattr(Context, _name, _wrap(getattr(Context, _name)))
