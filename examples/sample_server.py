@@ -1,7 +1,7 @@
 """A server whose tools need something of their host, on stdio, HTTP or both: ``python sample_server.py [http|both]``.
 
-Each tool works in both eras: the SDK's resolvers ask the host during a legacy call, and by the result of a modern one.
-The one that takes long runs as a task for hosts that know tasks.
+Each tool works in both eras: the SDK's resolvers, and with Troth also the methods of its context, ask the host during a
+legacy call, and by the result of a modern one. The one that takes long runs as a task for hosts that know tasks.
 """
 
 from __future__ import annotations
@@ -12,16 +12,7 @@ from typing import Annotated
 import anyio
 import uvicorn
 from mcp.server.mcpserver import Context, Elicit, ListRoots, MCPServer, Resolve, Sample
-from mcp_types import (
-    CreateMessageResult,
-    ElicitRequest,
-    ElicitRequestURLParams,
-    InputRequiredResult,
-    ListRootsResult,
-    SamplingMessage,
-    TextContent,
-    ToolAnnotations,
-)
+from mcp_types import CreateMessageResult, ListRootsResult, SamplingMessage, TextContent, ToolAnnotations
 from pydantic import BaseModel
 
 import troth
@@ -72,16 +63,9 @@ def order(size: Annotated[Size, Resolve(ask_size)]) -> str:
 
 @requires(ELICITATION_URL)
 @server.tool(annotations=READS)
-async def sign_in(ctx: Context) -> str | InputRequiredResult:
+async def sign_in(ctx: Context) -> str:
     """Sends the user to a page to sign in."""
-    if troth.current().era is troth.Era.LEGACY:
-        answer = await ctx.elicit_url("Please sign in", "https://example.com/sign-in", "sign-in")
-        return answer.action
-    answered = (ctx.input_responses or {}).get("page")
-    if answered is not None:
-        return getattr(answered, "action", "accept")
-    page = ElicitRequestURLParams(message="Please sign in", url="https://example.com/sign-in")
-    return InputRequiredResult(input_requests={"page": ElicitRequest(params=page)})
+    return (await ctx.elicit_url("Please sign in", "https://example.com/sign-in", "sign-in")).action
 
 
 @requires(ROOTS)

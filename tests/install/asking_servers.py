@@ -58,6 +58,12 @@ async def form(ctx, noted):
     return f"{answer.action} {(answer.content or {}).get('size')}"
 
 
+async def page(ctx, noted):
+    return (
+        await ctx.session.elicit_url("Sign in", "https://example.com", "id", related_request_id=ctx.request_id)
+    ).action
+
+
 async def endless(ctx, noted):
     while True:
         await sampled(ctx, "again")
@@ -82,8 +88,8 @@ async def fails(ctx, noted):
     raise ValueError("no luck")
 
 
-BODIES = {body.__name__: body for body in (once, twice, form, endless, stays, sleeps, fails)}
-NEEDS = {"form": troth.ELICITATION_FORM}
+BODIES = {body.__name__: body for body in (once, twice, form, page, endless, stays, sleeps, fails)}
+NEEDS = {"form": troth.ELICITATION_FORM, "page": troth.ELICITATION_URL}
 
 
 def _tool(kind, body, noted):

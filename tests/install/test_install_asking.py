@@ -19,7 +19,7 @@ from troth.plugins.mcp_host import HostError
 from troth.register import Era, register
 
 OLD, NEW = (register().newest(era) for era in (Era.LEGACY, Era.MODERN))
-ALL = {"sampling": {}, "roots": {}, "elicitation": {}}
+ALL = {"sampling": {}, "roots": {}, "elicitation": {"form": {}, "url": {}}}
 ANSWER = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "yes"}}
 pytestmark = [
     pytest.mark.anyio,
@@ -83,6 +83,13 @@ async def test_what_is_asked_at_once_is_one_round_and_what_is_missing_is_asked_a
         fourth = await host.request("tools/call", again("twice", third, {one: ANSWER, "sampling-99": ANSWER, other: 7}))
         assert list(fourth["inputRequests"]) == [other]
         assert text(await host.request("tools/call", again("twice", fourth))) == "yes 0 yes yes"
+
+
+async def test_a_question_says_what_the_revision_knows_and_no_more(server, troth_host):
+    async with troth_host(server, capabilities=ALL, revision=NEW) as host:
+        asked = await begun(host, "page")
+        (question,) = asked["inputRequests"].values()
+        assert question["params"] == {"mode": "url", "message": "Sign in", "url": "https://example.com"}
 
 
 async def test_a_prompt_that_asks_is_answered_too(server, troth_host):

@@ -27,6 +27,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from mcp.shared.transport_context import TransportContext
 
+from troth.bridge.questions import PARAMS
 from troth.capabilities.values import is_object
 from troth.plugins.mcp_session import connection_of, principal_of
 from troth.register import Era
@@ -85,6 +86,7 @@ class Parked:
 
     Attributes:
         owner: Whose call it is.
+        revision: The revision in force.
         digest: What is called, with which arguments.
         session: The session of the handler.
         channel: The channel of the request that waits now; None while none does.
@@ -96,6 +98,7 @@ class Parked:
     """
 
     owner: object
+    revision: str
     digest: bytes
     channel: Any
     token: str | int | None
@@ -124,7 +127,7 @@ class Parked:
             MCPError: The time in ``opts`` is over.
         """
         key = f"{method.partition('/')[0]}-{next(self.numbers)}"
-        question = Question({"method": method} if params is None else {"method": method, "params": dict(params)})
+        question = Question({"method": method, **_spelled(method, params, self.revision)})
         self.pending[key] = question
         self.news.set()
         try:
@@ -197,7 +200,8 @@ class Parking:
             Exception: Whatever the call raises.
         """
         channel = vars(session)["_request_outbound"]
-        call = Parked(self._owner(ctx), digest(ctx.params), channel, _token(ctx), request_id=ctx.request_id)
+        call = Parked(self._owner(ctx), session.asker.revision, digest(ctx.params), channel, _token(ctx))
+        call.request_id = ctx.request_id
         if not self._announcer.spawn(ctx.lifespan_context, partial(self._work, call, ctx, session, answer)):
             return await answer(session)
         return await self._next(call)
@@ -287,6 +291,13 @@ class Parking:
                 call.failure = MCPError(types.INTERNAL_ERROR, LOST)
             call.news.set()
             self._calls.pop(call.state, None)
+
+
+def _spelled(method: str, params: Mapping[str, Any] | None, revision: str) -> dict[str, Any]:
+    """The params of a question without those that the revision does not have; nothing where there are none."""
+    kept = PARAMS.get((method, revision), frozenset())
+    found = {name: value for name, value in (params or {}).items() if name in kept}
+    return {"params": found} if found else {}
 
 
 def digest(params: Mapping[str, Any] | None) -> bytes:
