@@ -218,7 +218,8 @@ async def test_the_file_of_the_configuration_may_stand_in_the_environment(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("[", "cannot be read as TOML"), ("gating = 1", "a table belongs here"), (None, "No such file")]
+    ("text", "words"),
+    [("[", "is not TOML"), ("gating = 1", "a table belongs here"), (None, "there is no file /.*troth.toml; create it")],
 )
 def test_a_configuration_that_is_wrong_says_where(tmp_path, text, words):
     file = tmp_path / "troth.toml"
@@ -226,6 +227,15 @@ def test_a_configuration_that_is_wrong_says_where(tmp_path, text, words):
         file.write_text(text, "utf-8")
     with pytest.raises(ValueError, match=words):
         troth.install(MCPServer("x"), config=file)
+
+
+def test_a_missing_file_that_the_environment_names_is_called_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("TROTH_CONFIG", str(tmp_path / "gone.toml"))
+    with pytest.raises(ValueError, match=r"variable TROTH_CONFIG: there is no file .*gone\.toml"):
+        troth.install(MCPServer("x"))
+    monkeypatch.setenv("TROTH_CONFIG", str(tmp_path))
+    with pytest.raises(ValueError, match="cannot be read: Is a directory"):
+        troth.install(MCPServer("x"))
 
 
 async def test_a_mark_that_cannot_be_read_fails_closed(mode):

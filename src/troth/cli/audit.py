@@ -89,6 +89,13 @@ class _Seconds(click.FloatRange):
 _POSITIVE = _Seconds(min=0, min_open=True, max=LONGEST)
 
 
+def _once(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> str | None:
+    """The value of an option whose values do not add up; one of several would be taken without a word otherwise."""
+    if len(given) > 1:
+        raise click.BadParameter(f"give it once, not {len(given)} times; for the others run the audit again.")
+    return given[0] if given else None
+
+
 @click.command(
     cls=_Audit,
     short_help="Compare what MCP servers declare with what they deliver.",
@@ -97,16 +104,41 @@ _POSITIVE = _Seconds(min=0, min_open=True, max=LONGEST)
     "not be checked (the reason is a JSON line on standard error), 130 interrupted.",
 )
 @click.argument("targets", nargs=-1, metavar="[TARGET]... [-- COMMAND ARGS...]")
-@click.option("--config", metavar="FILE", help="Audit the servers of a host's configuration (mcp.json).")
+@click.option(
+    "--config",
+    multiple=True,
+    callback=_once,
+    metavar="FILE",
+    help="Audit the servers of a host's configuration (mcp.json).",
+)
 @click.option("--server", multiple=True, metavar="NAME", help="Only this server of --config; repeatable.")
 @click.option("--name", metavar="NAME", help="What reports call the only target.")
 @click.option("--header", multiple=True, metavar="'K: V'", help="Send this header to HTTP targets; repeatable.")
 @click.option("--env", multiple=True, metavar="K=V", help="Set this variable for started targets; repeatable.")
 @click.option("--revision", multiple=True, metavar="DATE", help="Only this protocol revision; repeatable.")
-@click.option("--as", "profile", metavar="PROFILE", help="Also show what this host would see and use.")
+@click.option(
+    "--as",
+    "profile",
+    multiple=True,
+    callback=_once,
+    metavar="PROFILE",
+    help="Also show what this host would see and use.",
+)
 @click.option("--active", is_flag=True, help="Allow calls of tools that may have effects.")
-@click.option("--change-tool", metavar="NAME[=JSON]", help="Call this tool, which changes a list or resource.")
-@click.option("--touch", metavar="COMMAND", help="Run this command, which changes a list or resource.")
+@click.option(
+    "--change-tool",
+    multiple=True,
+    callback=_once,
+    metavar="NAME[=JSON]",
+    help="Call this tool, which changes a list or resource.",
+)
+@click.option(
+    "--touch",
+    multiple=True,
+    callback=_once,
+    metavar="COMMAND",
+    help="Run this command, which changes a list or resource.",
+)
 @click.option("--timeout", type=_POSITIVE, metavar="SECONDS", help="Longest wait for one answer.  [default: 10]")
 @click.option("--start-timeout", type=_POSITIVE, metavar="SECONDS", help="The same for the first.  [default: 60]")
 @click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Audit this many targets at once.")

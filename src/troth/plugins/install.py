@@ -175,10 +175,16 @@ def _settings(config: str | Path | None) -> GatingSettings:
     path = config or os.environ.get(VARIABLE)
     base = GatingSettings()
     if path:
+        where = "config of troth.install" if config else f"variable {VARIABLE}"
         try:
             table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{path}: cannot be read as TOML: {error}") from None
+        except FileNotFoundError:
+            full = Path(path).absolute()
+            raise ValueError(f"{where}: there is no file {full}; create it, name another one or leave it out") from None
+        except OSError as error:
+            raise ValueError(f"{where}: {path} cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise ValueError(f"{where}: {path} is not TOML: {error}") from None
         found: object = table.get("gating", {})
         if not is_object(found):
             raise ValueError(f"{path}: gating: a table belongs here")
