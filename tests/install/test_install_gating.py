@@ -252,6 +252,32 @@ async def test_a_mark_that_cannot_be_read_fails_closed(mode):
         assert (await refused(host.call_tool("a"))).code == CODES[mode]
 
 
+async def test_names_that_nothing_has_are_said_once(make, mode, caplog):
+    needs = {"sumarize": SAMPLING, "summarize": SAMPLING, "x://open": SAMPLING, "greet": SAMPLING, "zzz": SAMPLING}
+    server = make(requirements=needs, tasks={"add", "lgo"})
+    assert not caplog.records
+    async with client(server, mode, "sampling") as host:
+        await names(host)
+        await names(host)
+        await host.list_prompts()
+    said = [one.getMessage() for one in caplog.records if one.name == "troth.plugins.naming"]
+    assert said == [
+        "a requirement names 'sumarize', and there is no tool, prompt, resource or resource template of that name; "
+        "did you mean 'summarize'?",
+        "a requirement names 'zzz', and there is no tool, prompt, resource or resource template of that name; "
+        "it has no effect until there is one",
+        "tasks= names 'lgo', and there is no tool of that name; did you mean 'log'?",
+    ]
+
+
+async def test_a_name_of_the_configuration_counts_for_its_kind_alone(monkeypatch, caplog):
+    monkeypatch.setenv("TROTH_GATING_PROMPTS", '{"add": "sampling"}')
+    async with client(on_sdk(), "auto") as host:
+        await names(host)
+    (said,) = [one.getMessage() for one in caplog.records if one.name == "troth.plugins.naming"]
+    assert said.startswith("a requirement names 'add', and there is no prompt of that name")
+
+
 async def test_any_one_of_alternatives_is_enough(mode):
     server = MCPServer("any")
 

@@ -15,7 +15,7 @@ from troth.gating.need import Need, both, from_meta
 from troth.gating.requirement import Requirement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from troth.gating.decide import Primitive, PrimitiveKind
 
@@ -166,6 +166,11 @@ class Needs:
         if self._callback is not None and (told := self._callback(primitive)) is not None:
             need = both(need, _as_need(told))
         return None if need is None else _one(need)
+
+    def named(self) -> Iterator[tuple[PrimitiveKind | None, str]]:
+        """What is named beside marks and ``_meta``, with its kind; None where it may be any."""
+        yield from ((None, name) for name in self._requirements)
+        yield from ((kind, name) for kind in KINDS for name in getattr(self.settings, kind))
 
 
 NEEDS: Final = "__troth_needs__"

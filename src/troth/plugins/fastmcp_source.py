@@ -146,6 +146,17 @@ class FastMCPSource:
         """See ``Source``."""
         return await self._component("resources", uri) is not None
 
+    async def everything(self, _context: object) -> Mapping[PrimitiveKind, Collection[str]]:
+        """See ``Source``."""
+        server = self._server
+        found: dict[PrimitiveKind, list[str]] = {
+            "tools": [one.name for one in await server.list_tools(run_middleware=False)],
+            "prompts": [one.name for one in await server.list_prompts(run_middleware=False)],
+            "resources": [str(one.uri) for one in await server.list_resources(run_middleware=False)],
+            "templates": [one.uri_template for one in await server.list_resource_templates(run_middleware=False)],
+        }
+        return found
+
     async def _component(self, kind: PrimitiveKind, name: str) -> object | None:
         server = self._server
         if kind == "tools":

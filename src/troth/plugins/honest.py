@@ -164,6 +164,10 @@ class Source(Protocol):
         """Whether there is such a resource."""
         ...
 
+    async def everything(self, context: object, /) -> Mapping[PrimitiveKind, Collection[str]]:
+        """The names of all that there is."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Current:

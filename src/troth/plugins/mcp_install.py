@@ -17,6 +17,7 @@ from troth.plugins.mcp_parked import Parking
 from troth.plugins.mcp_session import change_of, event
 from troth.plugins.mcp_source import LowLevelSource, McpServerSource
 from troth.plugins.mcp_tasks import Tasks
+from troth.plugins.naming import Given
 from troth.plugins.tasking import METHODS, Tasking
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ def insert(
         tasks = Tasks(Tasking(options.tasks), announcer, source, server)
         tasks.serve()
     honest = Honest(source, options.needs.settings, options.base, tasks=tasks is not None)
-    middleware = Middleware(honest, announcer, bus, server, Parking(announcer, server), tasks)
+    given = Given(options.needs, options.tasks.names)
+    middleware = Middleware(honest, announcer, bus, server, given, Parking(announcer, server), tasks)
     ours = [place for place, one in enumerate(server.middleware) if type(one).__module__ in FIRST]
     server.middleware.insert(ours[-1] + 1 if ours else 0, middleware)
     return middleware

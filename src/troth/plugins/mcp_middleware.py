@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from troth.plugins.honest import Honest
     from troth.plugins.mcp_parked import Parking
     from troth.plugins.mcp_tasks import Tasks
+    from troth.plugins.naming import Given
 
     Context = ServerRequestContext[Any, Any]
 
@@ -57,6 +58,7 @@ class Middleware:
         announcer: Who is told of changes.
         bus: What modern listeners hang on.
         server: The low-level server.
+        given: Names that were given to ``install``.
         parking: Has calls wait for hosts that are asked by results.
         tasks: Runs tools that take long; None where the author serves tasks.
     """
@@ -65,6 +67,7 @@ class Middleware:
     announcer: Announcer
     bus: SubscriptionBus
     server: Any
+    given: Given
     parking: Parking
     tasks: Tasks | None = None
 
@@ -163,6 +166,8 @@ class Middleware:
         elif method in LISTS:
             seen = await self.honest.seen(asker, method, result, ctx)
             result = seen.result
+            if self.given.unchecked:
+                await self.given.check(self.honest.source, ctx)
             if seen.gated:
                 note_list(asker, method, seen.shown, seen.hidden)
         elif result.get("resultType") == "input_required":

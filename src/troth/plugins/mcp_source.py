@@ -122,6 +122,10 @@ class McpServerSource:
         templates = self._kept("templates").values()
         return uri in self._kept("resources") or any(_matches(template, uri) for template in templates)
 
+    async def everything(self, _context: object) -> Mapping[PrimitiveKind, Collection[str]]:
+        """See ``Source``."""
+        return {kind: self._kept(kind) for kind in KEPT}
+
     def _told(self, kind: PrimitiveKind, family: str, changed: Callable[[Change], None]) -> None:
         self._found.pop(kind, None)
         self._gated.pop(kind, None)
@@ -224,6 +228,12 @@ class LowLevelSource:
         return uri in self._said.get("resources", ()) or any(
             fits(template, uri) for template in self._said.get("templates", ())
         )
+
+    async def everything(self, context: object) -> Mapping[PrimitiveKind, Collection[str]]:
+        """See ``Source``."""
+        for kind in KEPT:
+            await self._learn(kind, cast("Any", context))
+        return {kind: self._said.get(kind, {}) for kind in KEPT}
 
     def entry(self, kind: PrimitiveKind, name: str, item: Mapping[str, Any]) -> Need | Unknown | None:
         """See ``Source``. Read again only if its ``_meta`` is another than last time."""
