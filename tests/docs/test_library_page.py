@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -31,6 +32,15 @@ def test_the_table_of_the_sample_server_is_what_troth_gate_prints():
     command = [sys.executable, "-W", "ignore", "-m", "troth", "gate", "examples/sample_server.py:server"]
     command += ["--format", "markdown"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert shown == done.stdout
+
+
+def test_the_example_of_troth_gate_is_what_it_prints():
+    page = (ROOT / "docs/gating.md").read_text("utf-8")
+    ((words, shown),) = re.findall(r"```console\n\$ troth gate ([^\n]*)\n(.*?)```", page, re.DOTALL)
+    command = [sys.executable, "-W", "ignore", "-m", "troth", "gate", *words.split()]
+    environ = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=60, check=True)
     assert shown == done.stdout
 
 

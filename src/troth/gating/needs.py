@@ -169,8 +169,11 @@ class Needs:
 
     def named(self) -> Iterator[tuple[PrimitiveKind | None, str]]:
         """What is named beside marks and ``_meta``, with its kind; None where it may be any."""
-        yield from ((None, name) for name in self._requirements)
-        yield from ((kind, name) for kind in KINDS for name in getattr(self.settings, kind))
+        for name in self._requirements:
+            yield None, name
+        for kind in KINDS:
+            for name in getattr(self.settings, kind):
+                yield kind, name
 
 
 NEEDS: Final = "__troth_needs__"

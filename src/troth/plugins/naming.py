@@ -42,7 +42,9 @@ class Given:
     """
 
     def __init__(self, needs: Needs, tasks: Collection[str]) -> None:
-        self._names = [*(("a requirement", kind, name) for kind, name in needs.named()), *_tasks(tasks)]
+        self._names: list[tuple[str, PrimitiveKind | None, str]] = []
+        self._names.extend(("a requirement", kind, name) for kind, name in needs.named())
+        self._names.extend(("tasks=", "tools", name) for name in sorted(tasks))
 
     @property
     def unchecked(self) -> bool:
@@ -63,7 +65,3 @@ class Given:
                 near = get_close_matches(name, found, n=1)
                 hint = f"did you mean {shown(near[0])!r}?" if near else "it has no effect until there is one"
                 logger.warning("%s names %r, and there is no %s of that name; %s", what, name, WORDS[kind], hint)
-
-
-def _tasks(names: Collection[str]) -> list[tuple[str, PrimitiveKind | None, str]]:
-    return [("tasks=", "tools", name) for name in sorted(names)]
