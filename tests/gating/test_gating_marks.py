@@ -11,7 +11,7 @@ from fastmcp.tools import Tool
 from mcp.server.mcpserver import MCPServer
 
 import troth
-from troth.gating import ROOTS, SAMPLING, Need, marked, requires
+from troth.gating import ROOTS, SAMPLING, Need, any_of, marked, requires
 
 
 def test_a_mark_is_on_the_function_and_leaves_it_as_it_is():
@@ -173,3 +173,16 @@ def _register(server, above):
 @pytest.mark.parametrize("server", [_sdk, _fastmcp])
 def test_a_mark_above_or_below_a_framework_s_decorator_is_found_in_its_tool(server, above):
     assert server(above) == {"summarize": Need(SAMPLING), "echo": None}
+
+
+@pytest.mark.parametrize("wrong", ["sampling", None, 3, [SAMPLING], Need(SAMPLING), lambda: None])
+def test_what_is_no_requirement_is_refused_where_it_is_written(wrong):
+    with pytest.raises(TypeError, match=r"where a requirement belongs, such as troth\.SAMPLING"):
+        requires(wrong)
+    with pytest.raises(TypeError, match=r"any_of\(\)"):
+        any_of(SAMPLING, wrong)
+
+
+def test_a_message_is_a_text():
+    with pytest.raises(TypeError, match="message: a number where a text belongs"):
+        requires(SAMPLING, message=3)

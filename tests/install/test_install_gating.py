@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
+import anyio
 import mcp_types as types
 import pytest
+from fastmcp import FastMCP
 from install_hosts import client
 from installed_servers import on_fastmcp, on_sdk
 from mcp.server.lowlevel import Server
@@ -13,6 +17,7 @@ from mcp.shared.exceptions import MCPError
 import troth
 from troth import ELICITATION_FORM, ROOTS, SAMPLING, any_of, requires
 from troth.gating import META_KEY
+from troth.plugins.mcp_host import low_level_of
 from troth.plugins.mcp_session import NotMet
 
 pytestmark = [
@@ -353,3 +358,58 @@ async def test_the_refusal_of_a_question_names_the_line_of_the_author_and_only_t
     assert error.__notes__ == [f"asked at {error.where}"]
     assert __file__ not in str(error)
     assert any(getattr(record, "troth_place", "") == error.where for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"requirements": {"a": "sampling"}}, "requirements: a: a string where a requirement belongs"),
+        ({"requirements": ["a"]}, "requirements: an array where a mapping of names belongs"),
+        ({"need": SAMPLING}, "need: a Requirement where a function belongs"),
+        ({"announces": "tools"}, "announces: a collection of families"),
+        ({"announces": ["tolls"]}, "announces: there is no family 'tolls'"),
+        ({"capabilities": [1]}, "capabilities: an array where a mapping belongs"),
+        ({"capabilities": {"tolls": True}}, "no capability is called 'tolls'"),
+        ({"tasks": [3]}, "tasks: a collection of names"),
+        ({"meta": "no"}, "meta: a string where True or False belongs"),
+        ({"allow_when_not_declared": "no"}, "allow_when_not_declared: a string where True or False belongs"),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_install_and_leaves_the_server_as_it_was(wrong, words):
+    server = MCPServer("x")
+    before = vars(server._lowlevel_server)["lifespan"], list(server._lowlevel_server.middleware)
+    with pytest.raises((TypeError, ValueError), match=words):
+        troth.install(server, **wrong)
+    assert (vars(server._lowlevel_server)["lifespan"], list(server._lowlevel_server.middleware)) == before
+    assert troth.install(server) is server
+
+
+@pytest.mark.parametrize("make_one", [MCPServer, FastMCP])
+def test_the_low_level_server_inside_one_with_troth_has_it_already(make_one):
+    server = troth.install(make_one("x"))
+    with pytest.raises(ValueError, match="already"):
+        troth.install(low_level_of(server))
+
+
+async def test_lists_are_good_while_another_thread_registers(mode):
+    server = on_sdk(requirements={"add": ROOTS})
+    stop = threading.Event()
+
+    def churn():
+        while not stop.is_set():
+            for number in range(300):
+                server.add_tool(lambda: "", name=f"n{number}")
+            for number in range(300):
+                server.remove_tool(f"n{number}")
+
+    thread = threading.Thread(target=churn)
+    async with client(server, mode, "sampling") as host:
+        thread.start()
+        try:
+            for _ in range(20):
+                found = await names(host)
+                assert "summarize" in found
+                assert "add" not in found
+        finally:
+            stop.set()
+            await anyio.to_thread.run_sync(thread.join)

@@ -6,14 +6,14 @@ decorator: what reads the marks takes the function out of the framework's object
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
+from troth.capabilities.values import described
 from troth.gating.need import Need, both
+from troth.gating.requirement import Requirement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from troth.gating.requirement import Requirement
 
 MARK: Final = "__troth_requires__"
 """The attribute."""
@@ -42,9 +42,11 @@ def requires(requirement: Requirement, *, message: str = "") -> Callable[[_T], _
         message: What a client without it is told; empty for the usual words.
 
     Raises:
-        TypeError: On the decorated object, if it has no function to mark.
+        TypeError: ``requirement`` or ``message`` is none; or, on the decorated object, if it has no function to mark.
     """
-    need = Need(requirement, message)
+    if not isinstance(cast("object", message), str):
+        raise TypeError(f"requires(): message: {described(message)} where a text belongs")
+    need = Need(Requirement.checked(requirement, "requires()"), message)
 
     def mark(target: _T) -> _T:
         done = 0

@@ -138,6 +138,9 @@ class Needs:
         requirements: Name, URI or URI template -> what it needs, of whatever kind it is.
         callback: Called once per primitive, when it is first seen.
         settings: What the operator says.
+
+    Raises:
+        TypeError: Something else is where a requirement belongs.
     """
 
     def __init__(
@@ -147,7 +150,11 @@ class Needs:
         settings: GatingSettings | None = None,
     ) -> None:
         self.settings = settings or GatingSettings()
-        self._requirements = {name: _as_need(need) for name, need in (requirements or {}).items()}
+        if not is_object(given := cast("object", requirements or {})):
+            raise TypeError(f"requirements: {described(given)} where a mapping of names belongs")
+        if callback is not None and not callable(callback):
+            raise TypeError(f"need: {described(callback)} where a function belongs")
+        self._requirements = {str(name): _as_need(need, f"requirements: {shown(name)}") for name, need in given.items()}
         self._callback = callback
 
     def of(self, primitive: Primitive, function: object = None, meta: object = None) -> Need | None:
@@ -164,7 +171,7 @@ class Needs:
         need = both(need, self._requirements.get(primitive.name))
         need = both(need, self.settings.of(primitive))
         if self._callback is not None and (told := self._callback(primitive)) is not None:
-            need = both(need, _as_need(told))
+            need = both(need, _as_need(told, f"need: what it gave for {shown(primitive.name)}"))
         return None if need is None else _one(need)
 
     def named(self) -> Iterator[tuple[PrimitiveKind | None, str]]:
@@ -192,8 +199,8 @@ def _one(need: Need) -> Need:
     return need
 
 
-def _as_need(value: Requirement | Need) -> Need:
-    return value if isinstance(value, Need) else Need(value)
+def _as_need(value: object, where: str) -> Need:
+    return value if isinstance(value, Need) else Need(Requirement.checked(value, where))
 
 
 def _need(value: object, where: str) -> Need:

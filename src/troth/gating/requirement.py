@@ -77,6 +77,24 @@ class Requirement:
         return [clause[0] if len(clause) == 1 else list(clause) for clause in self.clauses]
 
     @classmethod
+    def checked(cls, value: object, where: str) -> Requirement:
+        """A requirement that an author wrote in code.
+
+        Args:
+            value: What was written.
+            where: What takes it, for the message.
+
+        Raises:
+            TypeError: It is none. What is let pass here would hide nothing, or fail far away.
+        """
+        if not isinstance(value, cls):
+            raise TypeError(
+                f"{where}: {described(value)} where a requirement belongs, such as troth.SAMPLING; words become one by "
+                'Requirement.read("sampling")'
+            )
+        return value
+
+    @classmethod
     def read(cls, value: object) -> Requirement:
         """A requirement as a person writes it.
 
@@ -127,10 +145,12 @@ def any_of(*requirements: Requirement) -> Requirement:
     """A requirement that is met as soon as one of these is.
 
     Raises:
+        TypeError: One of them is no requirement.
         ValueError: None is given, or so many that nobody can read them (``MOST``).
     """
     if not requirements:
         raise ValueError("any_of needs at least one requirement")
+    requirements = tuple(Requirement.checked(one, "any_of()") for one in requirements)
     size = 1
     for requirement in requirements:
         size *= len(requirement.clauses)

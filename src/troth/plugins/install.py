@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from troth.capabilities.values import is_object
+from troth.capabilities import Facts, build
+from troth.capabilities.facts import FAMILIES
+from troth.capabilities.values import described, is_object
 from troth.gating import NEEDS, GatingSettings, Need, Needs, read_settings, settings_from_environment
 from troth.gating.needs import KINDS
 from troth.plugins.announcing import Change
 from troth.plugins.honest import CURRENT
 from troth.plugins.tasking import TaskOptions, read_options
+from troth.register import Era, register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -94,18 +97,24 @@ def install(
         The server.
 
     Raises:
-        TypeError: It is none of those servers, or ``tasks`` is a text.
-        ValueError: It has Troth already, or the configuration is wrong.
+        TypeError: It is none of those servers, or an argument is of a wrong type.
+        ValueError: It has Troth already, an argument names what there is not, or the configuration is wrong.
     """
     if installed(server):
         raise ValueError("troth is installed in this server already; install it once")
     settings = _settings(config)
-    given = {"allow_when_not_declared": allow_when_not_declared, "meta": meta}
-    settings = replace(settings, **{key: value for key, value in given.items() if value is not None})
+    given: dict[str, object] = {"allow_when_not_declared": allow_when_not_declared, "meta": meta}
+    for name, value in given.items():
+        if value is not None and not isinstance(value, bool):
+            raise TypeError(f"{name}: {described(value)} where True or False belongs")
+    settings = replace(settings, **cast("Any", {key: value for key, value in given.items() if value is not None}))
+    if capabilities is not None:
+        # What is wrong with it is said here, and not to the first host.
+        build(Facts(), revision=register().newest(Era.MODERN), base=_object("capabilities", capabilities))
     options = Options(
         needs=Needs(requirements, need, settings),
         base=capabilities,
-        announces=frozenset(announces),
+        announces=_families(announces),
         tasks=read_options(tasks, task_store),
         outside=bool(requirements or need or any(getattr(settings, kind) for kind in KINDS)),
     )
@@ -169,6 +178,21 @@ def _plugin(server: object) -> Any:
         f"troth.install takes an MCPServer or a low-level Server of mcp 2, or a FastMCP 4, not "
         f"{kind.__module__}.{kind.__qualname__}"
     )
+
+
+def _object(name: str, given: object) -> Mapping[str, object]:
+    if not is_object(given):
+        raise TypeError(f"{name}: {described(given)} where a mapping belongs")
+    return cast("Mapping[str, object]", given)
+
+
+def _families(given: Collection[str]) -> frozenset[str]:
+    if isinstance(given, str):
+        raise TypeError("announces: a collection of families belongs here, such as {'tools'}")
+    unknown = [name for name in given if name not in FAMILIES]
+    if unknown:
+        raise ValueError(f"announces: there is no family {unknown[0]!r}; there are: {', '.join(sorted(FAMILIES))}")
+    return frozenset(given)
 
 
 def _settings(config: str | Path | None) -> GatingSettings:

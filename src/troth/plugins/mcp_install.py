@@ -51,7 +51,13 @@ def install(server: object, options: Options) -> Middleware:
 
 
 def prepare(server: LowLevel, given: SubscriptionBus | None = None) -> tuple[Announcer, SubscriptionBus]:
-    """Serves what a declaration can promise where the framework does not, and ties changes to the server's life."""
+    """Serves what a declaration can promise where the framework does not, and ties changes to the server's life.
+
+    Raises:
+        ValueError: Troth is in the server already.
+    """
+    if any(isinstance(one, Middleware) for one in server.middleware):
+        raise ValueError(ALREADY)
     bus: SubscriptionBus = given or InMemorySubscriptionBus()
 
     async def publish(change: Change) -> None:
@@ -116,5 +122,6 @@ def insert(
     return middleware
 
 
+ALREADY: Final = "troth is installed in this server already; install it once"
 FIRST: Final = ("fastmcp.server.low_level", "mcp.server._otel")
 """Modules of middleware that stands before ours, so that refusals are in its traces."""

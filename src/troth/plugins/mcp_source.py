@@ -95,7 +95,7 @@ class McpServerSource:
         if not self.gated("templates"):
             return None
         templates = self.known("templates")
-        for template in self._kept("templates").values():
+        for template in tuple(self._kept("templates").values()):
             if _matches(template, name):
                 return templates.get(template.uri_template)
         return None
@@ -113,18 +113,18 @@ class McpServerSource:
         if self._long is None:
             named = self._options.tasks.names
             self._long = frozenset(
-                name for name, tool in self._kept("tools").items() if name in named or takes_long(tool)
+                name for name, tool in tuple(self._kept("tools").items()) if name in named or takes_long(tool)
             )
         return self._long
 
     async def exists(self, uri: str, _context: object) -> bool:
         """See ``Source``."""
-        templates = self._kept("templates").values()
+        templates = tuple(self._kept("templates").values())
         return uri in self._kept("resources") or any(_matches(template, uri) for template in templates)
 
     async def everything(self, _context: object) -> Mapping[PrimitiveKind, Collection[str]]:
         """See ``Source``."""
-        return {kind: self._kept(kind) for kind in KEPT}
+        return {kind: tuple(self._kept(kind)) for kind in KEPT}
 
     def _told(self, kind: PrimitiveKind, family: str, changed: Callable[[Change], None]) -> None:
         self._found.pop(kind, None)
@@ -134,6 +134,7 @@ class McpServerSource:
         changed(Change(family))
 
     def _kept(self, kind: PrimitiveKind) -> dict[str, Any]:
+        """What is registered now. A copy where it is gone through, since other threads may register."""
         manager, attribute, _ = KEPT[kind]
         return getattr(vars(self._server)[manager], attribute)
 
@@ -146,7 +147,7 @@ class McpServerSource:
         found = self._found.get(kind)
         if found is None:
             found = {}
-            for name, item in self._kept(kind).items():
+            for name, item in tuple(self._kept(kind).items()):
                 need = self._needs.of(Primitive(kind, name), item, getattr(item, "meta", None))
                 found[name] = need
             self._found[kind] = found

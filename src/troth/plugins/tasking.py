@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from troth.capabilities.facts import SERVER_TASKS
 from troth.gating import extension
@@ -82,9 +82,9 @@ def read_options(names: Collection[str], store: Store | str | Path | None) -> Ta
     """The options out of what ``install`` is given.
 
     Raises:
-        TypeError: ``names`` is a text and no collection of texts.
+        TypeError: ``names`` is no collection of texts.
     """
-    if isinstance(names, str):
+    if isinstance(names, str) or not all(isinstance(name, str) for name in cast("Collection[object]", names)):
         raise TypeError("tasks: a collection of names of tools belongs here, such as {'render'}")
     kept = SqliteStore(Path(store)) if isinstance(store, str | Path) else store
     return TaskOptions(names=frozenset(names), store=kept)
