@@ -12,9 +12,11 @@ from asking_servers import ASKING, Noted, made
 from fastmcp import Context, FastMCP
 from install_hosts import HERE, SECONDS, client, served
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.shared.exceptions import MCPError
 
 import troth
 from troth.plugins import mcp_parked
+from troth.plugins.honest import read
 from troth.plugins.mcp_host import HostError
 from troth.register import Era, register
 
@@ -165,6 +167,18 @@ async def test_what_frameworks_have_for_forms_works_in_both_eras(troth_host):
     for revision in (OLD, NEW):
         async with troth_host(server, capabilities=ALL, revision=revision, answers=answers) as host:
             assert text(await host.call("order")) == "big"
+
+
+async def test_arguments_that_nest_too_deep_are_refused():
+    deep = inner = {}
+    for _ in range(5000):
+        inner["a"] = inner = {}
+    with pytest.raises(MCPError, match="nest too deep"):
+        mcp_parked.digest({"arguments": deep})
+
+
+def test_a_declaration_that_json_cannot_carry_is_read_all_the_same():
+    assert read({"sampling": {"\ud800": 1}}, NEW).has("sampling")
 
 
 async def test_a_call_that_its_host_withdraws_ends(server, noted, mode_modern_client):

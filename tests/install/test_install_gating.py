@@ -404,3 +404,20 @@ async def test_what_is_registered_while_a_list_is_made_breaks_no_list(make_one, 
     async with client(server, mode, "sampling") as host:
         assert {"a", "b"} <= await names(host)
         assert {"a", "b", "late_a", "late_b"} <= await names(host)
+
+
+async def test_fastmcp_is_not_asked_for_each_entry_of_a_list(mode, monkeypatch):
+    server = troth.install(FastMCP("x"), requirements={f"tool_{number}": SAMPLING for number in range(0, 20, 2)})
+    for number in range(20):
+        server.tool(name=f"tool_{number}")(lambda: "")
+    asked = []
+    get_tool = server.get_tool
+
+    async def counted(name, *args, **kwargs):
+        asked.append(name)
+        return await get_tool(name, *args, **kwargs)
+
+    monkeypatch.setattr(server, "get_tool", counted)
+    async with client(server, mode, "roots") as host:
+        assert await names(host) == {f"tool_{number}" for number in range(1, 20, 2)}
+    assert asked == []

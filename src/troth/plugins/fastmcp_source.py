@@ -31,7 +31,7 @@ from troth.plugins.tasking import takes_long
 from troth.plugins.watching import watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from mcp.server.lowlevel import Server
 
@@ -67,6 +67,7 @@ class FastMCPSource:
         self._changed = changed
         self._needs: dict[PrimitiveKind, dict[str, Need | None]] = {}
         self._any: dict[PrimitiveKind, bool] = {}
+        self._gone_through: set[PrimitiveKind] = set()
         self._long: dict[str, bool] = {}
         self._any_long: bool | None = None
         self._watched: dict[int, object] = {}
@@ -148,14 +149,28 @@ class FastMCPSource:
 
     async def everything(self, _context: object) -> Mapping[PrimitiveKind, Collection[str]]:
         """See ``Source``."""
+        return {kind: [_called(kind, one) for one in await self._listed(kind)] for kind in CLASSES}
+
+    async def listing(self, kind: PrimitiveKind, _context: object) -> None:
+        """See ``Source``. FastMCP goes through all that there is for each name that it is asked for."""
+        if kind in self._gone_through or not self._stable:
+            return
+        self._gone_through.add(kind)
+        known = self._needs.setdefault(kind, {})
+        for component in (await self._listed(kind))[:MOST_REMEMBERED]:
+            known[_called(kind, component)] = self._of(kind, component)
+            if isinstance(component, Tool):
+                self._long[component.name] = _long(component)
+
+    async def _listed(self, kind: PrimitiveKind) -> Sequence[Any]:
         server = self._server
-        found: dict[PrimitiveKind, list[str]] = {
-            "tools": [one.name for one in await server.list_tools(run_middleware=False)],
-            "prompts": [one.name for one in await server.list_prompts(run_middleware=False)],
-            "resources": [str(one.uri) for one in await server.list_resources(run_middleware=False)],
-            "templates": [one.uri_template for one in await server.list_resource_templates(run_middleware=False)],
-        }
-        return found
+        if kind == "tools":
+            return await server.list_tools(run_middleware=False)
+        if kind == "prompts":
+            return await server.list_prompts(run_middleware=False)
+        if kind == "resources":
+            return await server.list_resources(run_middleware=False)
+        return await server.list_resource_templates(run_middleware=False)
 
     async def _component(self, kind: PrimitiveKind, name: str) -> object | None:
         server = self._server
@@ -165,12 +180,10 @@ class FastMCPSource:
             return await server.get_prompt(name)
         if kind == "resources":
             return await server.get_resource(name) or await server.get_resource_template(name)
-        listed = await server.list_resource_templates(run_middleware=False)
-        return next((template for template in listed if template.uri_template == name), None)
+        return next((template for template in await self._listed(kind) if template.uri_template == name), None)
 
     def _of(self, kind: PrimitiveKind, component: Any) -> Need | None:
-        name = getattr(component, "uri_template" if kind == "templates" else _NAMES[kind])
-        return self._options.needs.of(Primitive(kind, str(name)), component, component.meta)
+        return self._options.needs.of(Primitive(kind, _called(kind, component)), component, component.meta)
 
     def _watch(self) -> None:
         """Watches all that is there now; called again after each change, which may have brought more."""
@@ -185,6 +198,7 @@ class FastMCPSource:
         self.version += 1
         self._needs.clear()
         self._any.clear()
+        self._gone_through.clear()
         self._long.clear()
         self._any_long = None
         self._watch()
@@ -192,7 +206,17 @@ class FastMCPSource:
             self._changed(Change(family))
 
 
-_NAMES: Final[Mapping[PrimitiveKind, str]] = {"tools": "name", "prompts": "name", "resources": "uri"}
+_NAMES: Final[Mapping[PrimitiveKind, str]] = {
+    "tools": "name",
+    "prompts": "name",
+    "resources": "uri",
+    "templates": "uri_template",
+}
+
+
+def _called(kind: PrimitiveKind, component: Any) -> str:
+    """What hosts call a component."""
+    return str(getattr(component, _NAMES[kind]))
 
 
 def _stated(component: Any) -> Need | None:

@@ -164,6 +164,10 @@ class Source(Protocol):
         """Whether there is such a resource."""
         ...
 
+    async def listing(self, kind: PrimitiveKind, context: object, /) -> None:
+        """Told that a list of the kind is about to be judged entry by entry."""
+        ...
+
     async def everything(self, context: object, /) -> Mapping[PrimitiveKind, Collection[str]]:
         """The names of all that there is."""
         ...
@@ -334,6 +338,7 @@ class Honest:
         kind, shape = LISTS[method]
         if not self.source.gated(kind):
             return Seen(result)
+        await self.source.listing(kind, context)
         shown: list[Any] = []
         hidden: dict[str, str] = {}
         # By identity: sources give the same object each time, and the hash of a need is of all that is in it.
@@ -453,7 +458,8 @@ def read(raw: object, revision: str) -> ClientCapabilities:
     """A client's declaration, remembered by its bytes: hosts say the same in every request."""
     try:
         text = msgspec.json.encode(raw)
-    except (TypeError, msgspec.MsgspecError):
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        # What JSON text cannot carry, such as half a surrogate pair in a key, is read all the same.
         return read_client(raw, revision)
     return _remembered(text, revision) if len(text) <= MOST_CACHED else read_client(raw, revision)
 

@@ -301,9 +301,17 @@ def _spelled(method: str, params: Mapping[str, Any] | None, revision: str) -> di
 
 
 def digest(params: Mapping[str, Any] | None) -> bytes:
-    """What is called, with which arguments."""
+    """What is called, with which arguments.
+
+    Raises:
+        MCPError: They nest too deep to be written down.
+    """
     stable = {key: value for key, value in (params or {}).items() if key not in APART}
-    return blake2b(json.dumps(stable, sort_keys=True).encode(), digest_size=16).digest()
+    try:
+        written = json.dumps(stable, sort_keys=True)
+    except RecursionError:
+        raise MCPError(types.INVALID_PARAMS, "params: they nest too deep") from None
+    return blake2b(written.encode(), digest_size=16).digest()
 
 
 def _token(ctx: Context) -> str | int | None:

@@ -122,6 +122,9 @@ class McpServerSource:
         templates = tuple(self._kept("templates").values())
         return uri in self._kept("resources") or any(_matches(template, uri) for template in templates)
 
+    async def listing(self, kind: PrimitiveKind, _context: object) -> None:
+        """See ``Source``. What is kept is at hand."""
+
     async def everything(self, _context: object) -> Mapping[PrimitiveKind, Collection[str]]:
         """See ``Source``."""
         return {kind: tuple(self._kept(kind)) for kind in KEPT}
@@ -229,6 +232,9 @@ class LowLevelSource:
         return uri in self._said.get("resources", ()) or any(
             fits(template, uri) for template in self._said.get("templates", ())
         )
+
+    async def listing(self, kind: PrimitiveKind, _context: object) -> None:
+        """See ``Source``. Entries say themselves what they need."""
 
     async def everything(self, context: object) -> Mapping[PrimitiveKind, Collection[str]]:
         """See ``Source``."""
