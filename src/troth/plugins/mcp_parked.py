@@ -16,7 +16,7 @@ import secrets
 from contextlib import AsyncExitStack
 from copy import copy
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from hashlib import blake2b
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -62,6 +62,7 @@ MOST: Final = 1000
 ROUNDS: Final = 64
 """Most times that one call answers with questions."""
 
+TRANSPORT: Final = TransportContext(kind="call", can_send_request=True)
 LOST: Final = "The call that asked is not here any more; it was lost, and may have had effects"
 
 
@@ -87,19 +88,19 @@ class Parked:
     Attributes:
         owner: Whose call it is.
         revision: The revision in force.
-        digest: What is called, with which arguments.
+        params: What is called, with which arguments.
         session: The session of the handler.
         channel: The channel of the request that waits now; None while none does.
         token: The token for progress of that request.
         pending: Questions that are not answered.
         news: Set when there is a question or an end.
-        taken: Set when the end was taken.
+        taken: Set when a request waits again, or has taken the end.
         state: What the host brings when it calls again; empty while a request waits.
     """
 
     owner: object
     revision: str
-    digest: bytes
+    params: Mapping[str, Any]
     channel: Any
     token: str | int | None
     session: Session | None = None
@@ -107,16 +108,20 @@ class Parked:
     failure: Exception | None = None
     pending: dict[str, Question] = field(default_factory=dict[str, Question])
     news: anyio.Event = field(default_factory=anyio.Event)
-    taken: anyio.Event = field(default_factory=anyio.Event)
+    taken: anyio.Event | None = None
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     numbers: Iterator[int] = field(default_factory=count)
     rounds: int = 0
     state: str = ""
-    transport: TransportContext = field(default_factory=lambda: TransportContext(kind="call", can_send_request=True))
+    transport: TransportContext = TRANSPORT
     can_send_request: bool = True
     message_metadata: Any = None
     request_id: types.RequestId | None = None
-    cancel_requested: anyio.Event = field(default_factory=anyio.Event)
+
+    @cached_property
+    def cancel_requested(self) -> anyio.Event:
+        """Never set: a call that is withdrawn is cancelled."""
+        return anyio.Event()
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
@@ -200,7 +205,7 @@ class Parking:
             Exception: Whatever the call raises.
         """
         channel = vars(session)["_request_outbound"]
-        call = Parked(self._owner(ctx), session.asker.revision, digest(ctx.params), channel, _token(ctx))
+        call = Parked(self._owner(ctx), session.asker.revision, ctx.params or {}, channel, _token(ctx))
         call.request_id = ctx.request_id
         if not self._announcer.spawn(ctx.lifespan_context, partial(self._work, call, ctx, session, answer)):
             return await answer(session)
@@ -219,7 +224,7 @@ class Parking:
         call = self._calls.get(state)
         if call is None or call.owner != self._owner(ctx):
             raise MCPError(types.INTERNAL_ERROR, LOST)
-        if call.digest != digest(params):
+        if digest(call.params) != digest(params):
             raise MCPError(types.INVALID_PARAMS, "requestState: it belongs to a call with other params")
         given: object = params.get("inputResponses", {})
         if not is_object(given):
@@ -230,6 +235,8 @@ class Parking:
         if call.session is not None:
             # What is asked from here on is judged by what the host declares now.
             call.session.asker = session.asker
+        if call.taken is not None:
+            call.taken.set()
         call.answers(cast("Mapping[str, object]", given))
         return await self._next(call)
 
@@ -241,15 +248,15 @@ class Parking:
         try:
             while not (call.pending or call.ended):
                 await call.news.wait()
-                call.news = anyio.Event()
-                # Several questions of one moment are one round.
-                await anyio.lowlevel.checkpoint()
+                if not call.ended:
+                    call.news = anyio.Event()
+                    # Several questions of one moment are one round.
+                    await anyio.lowlevel.checkpoint()
         except BaseException:
             call.scope.cancel()
             raise
         if not call.ended:
             return self._park(call)
-        call.taken.set()
         if call.failure is not None:
             raise call.failure
         return call.result or {}
@@ -264,6 +271,7 @@ class Parking:
         call.state = f"{PREFIX}{secrets.token_urlsafe(32)}"
         self._calls[call.state] = call
         call.channel = call.token = None
+        call.taken = anyio.Event()
         call.scope.deadline = anyio.current_time() + PATIENCE
         return {
             "resultType": "input_required",
@@ -285,7 +293,8 @@ class Parking:
                     except Exception as error:
                         call.failure = error
                     call.news.set()
-                    await call.taken.wait()
+                    if call.state and call.taken is not None:
+                        await call.taken.wait()
         finally:
             if not call.ended:
                 call.failure = MCPError(types.INTERNAL_ERROR, LOST)
