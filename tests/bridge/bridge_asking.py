@@ -25,6 +25,7 @@ from troth.bridge.exchange_model import (
     UpstreamAnswered,
     UpstreamAsked,
 )
+from troth.bridge.questions import Question, read_request
 from troth.register import Era, register
 
 LEGACY = register().newest(Era.LEGACY)
@@ -76,6 +77,13 @@ def asks(question: tuple[str, Any], identity: Id = 1) -> UpstreamAsked:
     """A legacy upstream asks."""
     method, params = question
     return UpstreamAsked(frame(id=identity, method=method, params=params))
+
+
+def question_of(question: tuple[str, Any], identity: Id = 1) -> Question:
+    """What a legacy upstream asked outside of calls."""
+    made = read_request(asks(question, identity).frame, LEGACY, "outside")
+    assert isinstance(made, Question), made
+    return made
 
 
 def requires(entries: dict[str, tuple[str, Any]], state: Any = "S") -> UpstreamAnswered:

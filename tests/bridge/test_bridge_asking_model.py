@@ -20,6 +20,7 @@ from bridge_asking import (
     called,
     failed,
     frame,
+    question_of,
     replied,
     requires,
     result,
@@ -45,6 +46,7 @@ from troth.bridge.exchange_model import (
     HostCalled,
     HostCancelled,
     HostGone,
+    Leave,
     Note,
     OthersAnswered,
     Park,
@@ -108,7 +110,7 @@ class Asking(RuleBasedStateMachine):
         self.calls: list[Running] = []
         self.count = 0
         self.eras = host, upstream
-        self.call(asked, elsewhere)
+        self.call(asked, elsewhere, [], leaves=False)
 
     def number(self) -> int:
         self.count += 1
@@ -135,6 +137,12 @@ class Asking(RuleBasedStateMachine):
                 message = json.loads(command.line)
                 assert message["id"] == command.id
                 assert ("result" in message) is not ("error" in message)
+            case Leave():
+                assert not running.lost, "nobody is there to hear it"
+                assert running.exchange.call.leaves
+                assert command.question.kind is QuestionKind.ROOTS
+                assert command.question.id is not None
+                running.asked[command.question.id] += 1
             case AskHost():
                 assert running.host is Era.LEGACY
                 for question in command.questions:
@@ -185,12 +193,18 @@ class Asking(RuleBasedStateMachine):
         found = [one for one in self.calls if not one.finishes and all(getattr(one, k) == v for k, v in wanted.items())]
         return data.draw(st.sampled_from(found)) if found else None
 
-    @rule(asked=mostly, elsewhere=some)
-    def call(self, asked: frozenset[str], elsewhere: frozenset[str]) -> None:
+    @rule(asked=mostly, elsewhere=some, before=st.lists(questions, max_size=2), leaves=st.booleans())
+    def call(
+        self, asked: frozenset[str], elsewhere: frozenset[str], before: list[tuple[str, Any]], leaves: bool
+    ) -> None:
         host, upstream = self.eras
         identity = self.number()
-        exchange = Exchange(called(host, upstream, id=identity, asks=asked, elsewhere=elsewhere))
-        running = Running(exchange, host, upstream, identity)
+        held = before if self.eras == (Era.MODERN, Era.LEGACY) else []
+        waiting = {self.number(): question for question in held}
+        first = tuple(question_of(question, number) for number, question in waiting.items())
+        changes: dict[str, Any] = {"asks": asked, "elsewhere": elsewhere, "waiting": first, "leaves": leaves}
+        exchange = Exchange(called(host, upstream, id=identity, **changes))
+        running = Running(exchange, host, upstream, identity, asked=dict.fromkeys(waiting, 0))
         self.calls.append(running)
         self.give(running, HostCalled())
 
@@ -206,7 +220,7 @@ class Asking(RuleBasedStateMachine):
     @precondition(lambda self: self.eras[1] is Era.LEGACY)
     @rule(data=st.data())
     def legacy_upstream_takes_back(self, data: st.DataObject) -> None:
-        running = self.pick(data, upstream=Era.LEGACY, flying=True)
+        running = self.pick(data, upstream=Era.LEGACY)
         open_ones = [] if running is None else [one for one, answers in running.asked.items() if not answers]
         if running is not None and open_ones:
             identity = data.draw(st.sampled_from(open_ones))
@@ -367,7 +381,8 @@ class Asking(RuleBasedStateMachine):
             assert (running.awaited is None) is (exchange.state is State.PARKED)
             if exchange.state is State.PARKED:
                 assert "keep" in running.timers
-                assert running.flying or (exchange.talk is not None and exchange.talk.kept is not None)
+                talk = exchange.talk
+                assert running.flying or (talk is not None and (talk.kept is not None or talk.held))
                 shown = [] if exchange.talk is None else [*exchange.talk.entries]
                 assert "deadline" in running.timers or not shown, "nobody would ever answer for a silent host"
 

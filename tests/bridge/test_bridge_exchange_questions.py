@@ -29,6 +29,7 @@ from bridge_asking import (
     heard,
     opened,
     plain,
+    question_of,
     refused,
     replied,
     requires,
@@ -48,6 +49,7 @@ from troth.bridge.exchange_model import (
     KEEPING,
     MOST_STATE,
     ROUNDS,
+    SETTLING,
     AskOthers,
     CancelUpstream,
     Due,
@@ -825,6 +827,126 @@ def test_every_state_that_waits_hears_its_answers_its_timers_and_its_end() -> No
     for state in (State.OPEN, State.ASKING, State.PARKED):
         assert {HostCancelled, UpstreamLost, OthersAnswered, Due} <= {event for at, event in TABLE if at is state}
     assert (State.PARKED, HostGone) not in TABLE
+
+
+def before(*questions: tuple[str, Any], **changes: Any) -> tuple[Exchange, tuple[Any, ...]]:
+    """A call of a modern host for which questions of a legacy upstream wait, and what follows from it."""
+    waiting = tuple(question_of(question, f"w{number}") for number, question in enumerate(questions, 1))
+    exchange = Exchange(called(M, L, waiting=waiting, **changes))
+    return exchange, exchange.handle(HostCalled())
+
+
+def is_sent(exchange: Exchange, settle: Any) -> bool:
+    """Whether a call that was held back is sent after a moment, and once."""
+    assert settle == WakeMe("settle", SETTLING)
+    (send,) = exchange.handle(Due("settle"))
+    assert exchange.handle(Due("settle")) == ()
+    return isinstance(send, SendUpstream)
+
+
+def taken_back(identity: str) -> UpstreamNotified:
+    return UpstreamNotified(frame(method="notifications/cancelled", params={"requestId": identity}))
+
+
+def test_rule_5_the_first_round_of_a_call_carries_what_was_asked_outside_of_calls_and_then_it_is_sent() -> None:
+    exchange, (gather,) = before(ROOTS)
+    assert gather == WakeMe("gather", GATHERING)
+    park, *timers = exchange.handle(Due("gather"))
+    assert (park.round.number, park.round.entries) == (1, {"q1": {"method": "roots/list"}})
+    assert timers == [WakeMe("deadline", DEADLINE), WakeMe("keep", KEEPING)]
+    *forgotten, back, settle = exchange.handle(retry(1, {"q1": FOLDERS}))
+    assert forgotten == [WakeMe("deadline", None), WakeMe("keep", None)]
+    assert (back.id, heard(back)) == ("w1", FOLDERS)
+    assert settle == WakeMe("settle", SETTLING)
+    (send,) = exchange.handle(Due("settle"))
+    assert sent(send) == {"name": "t", "arguments": {"a": 1}}
+    (end,) = exchange.handle(result())
+    assert finished(end)["content"] == []
+
+
+def test_rule_5_a_host_that_leaves_roots_out_is_asked_again_and_the_call_waits_for_them() -> None:
+    exchange, _ = before(ROOTS)
+    for number in range(1, ROUNDS + 1):
+        exchange.handle(Due("gather"))
+        assert exchange.handle(retry(number, {}))[-1] == WakeMe("gather", GATHERING)
+    back, settle = exchange.handle(Due("gather"))
+    assert heard(back)["code"] == -32603
+    assert is_sent(exchange, settle)
+
+
+def test_rule_5_a_host_that_comes_late_has_its_call_sent_without_roots() -> None:
+    exchange, _ = before(ROOTS)
+    exchange.handle(Due("gather"))
+    (back,) = exchange.handle(Due("deadline"))
+    assert (back.id, heard(back)["code"]) == ("w1", -32603)
+    assert is_sent(exchange, exchange.handle(retry(1, {"q1": FOLDERS}))[-1])
+
+
+@pytest.mark.parametrize("changes", [{"asks": frozenset()}, {"asks": frozenset(), "elsewhere": frozenset()}])
+def test_a_call_whose_host_cannot_be_asked_what_waits_is_sent(changes: Any) -> None:
+    exchange, (back, settle) = before(ROOTS, **changes)
+    assert heard(back)["code"] == -32601
+    assert is_sent(exchange, settle)
+    assert exchange.handle(Due("gather")) == ()
+
+
+def test_what_waits_and_others_answer_holds_a_call_back_until_they_did() -> None:
+    exchange, (given, timer) = before(ROOTS, asks=frozenset(), elsewhere=frozenset({rows.ROOTS}))
+    assert isinstance(given, AskOthers)
+    assert timer == WakeMe("question q1", DEADLINE)
+    _, back, settle = exchange.handle(OthersAnswered("q1", Reply(result=FOLDERS)))
+    assert heard(back) == FOLDERS
+    assert is_sent(exchange, settle)
+
+
+def test_a_call_is_sent_when_what_it_was_held_back_for_is_taken_back() -> None:
+    exchange, _ = before(ROOTS)
+    (settle,) = exchange.handle(taken_back("w1"))
+    assert is_sent(exchange, settle)
+    assert exchange.handle(Due("gather")) == ()
+
+
+def test_a_call_is_sent_when_others_need_not_answer_any_more_what_it_was_held_back_for() -> None:
+    exchange, _ = before(ROOTS, asks=frozenset(), elsewhere=frozenset({rows.ROOTS}))
+    forget, unask, settle = exchange.handle(taken_back("w1"))
+    assert (forget, unask) == (WakeMe("question q1", None), Unask(("q1",), "the upstream took it back"))
+    assert is_sent(exchange, settle)
+
+
+def test_a_call_whose_host_is_away_is_not_sent_when_its_question_is_taken_back() -> None:
+    exchange, _ = before(ROOTS)
+    exchange.handle(Due("gather"))
+    assert exchange.handle(taken_back("w1")) == ()
+    assert is_sent(exchange, exchange.handle(retry(1, {}))[-1])
+
+
+@pytest.mark.parametrize("event", [HostCancelled("x"), HostGone(), Due("keep")])
+def test_a_call_that_ends_before_it_is_sent_leaves_no_question_open_and_cancels_nothing(event: Any) -> None:
+    exchange, _ = before(ROOTS)
+    if isinstance(event, Due):
+        exchange.handle(Due("gather"))
+    back, end = exchange.handle(event)
+    assert (back.id, heard(back)["code"]) == ("w1", -32603)
+    assert isinstance(end, Finish)
+
+
+@pytest.mark.parametrize("host", [L, M])
+def test_rule_5_roots_that_nobody_told_before_a_call_ended_are_still_waited_for(host: Era) -> None:
+    exchange = opened(host, L, leaves=True)
+    exchange.handle(asks(ROOTS, "r"))
+    exchange.handle(asks(FORM, "f"))
+    back, *taken, left, end = exchange.handle(result())
+    assert (back.id, heard(back)) == ("f", {"action": "cancel"})
+    assert taken == ([Unask(("q1", "q2"), "the call is over")] if host is L else [])
+    assert (left.question.id, left.question.method) == ("r", "roots/list")
+    assert isinstance(end, Finish)
+
+
+def test_rule_5_roots_that_a_call_was_held_back_for_outlive_it() -> None:
+    exchange, _ = before(ROOTS, leaves=True)
+    left, end = exchange.handle(HostGone())
+    assert left.question.id == "w1"
+    assert isinstance(end, Finish)
 
 
 @pytest.mark.parametrize(("host", "upstream"), [(host, upstream) for host in Era for upstream in Era])

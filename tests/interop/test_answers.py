@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NPM = ENVS / "npm"
 NODE_SERVER = NPM / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+FILES = NPM / "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
 PEOPLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "mcp2": ((sys.executable, "answers_mcp2.py"), ("legacy", "modern")),
     "mcp1": ((conformance.MCP1, "answers_mcp1.py"), ("legacy",)),
@@ -100,3 +101,17 @@ def test_what_a_client_answers_reaches_the_server_that_asked(answers: Ahead, nam
     found = answers[name, mode, kind]
     missing = {tool: found.get(tool) for tool, (_, said) in ASKERS[kind].items() if said not in found.get(tool, "")}
     assert missing == {}
+
+
+@pytest.mark.parametrize("mode", PEOPLE["mcp2"][1])
+def test_a_server_that_asks_for_folders_when_it_starts_works_in_those_of_its_host(mode: str, tmp_path: Path) -> None:
+    need(FILES)
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    entry = {"command": "node", "args": [str(FILES)]}
+    with target("stdio", entry, tmp_path) as config:
+        words = [sys.executable, str(CLIENTS / "answers_mcp2.py"), "--mode", mode, config]
+        # It takes folders in while it answers: what it says first is not what it knows then.
+        calls = {"list_directory": {"path": str(folder)}, "list_allowed_directories": {}}
+        found = printed([*words, json.dumps(calls)], {"TROTH_ROOT": folder.as_uri()})
+    assert str(folder) in found["list_allowed_directories"]

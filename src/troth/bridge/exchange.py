@@ -196,7 +196,7 @@ class Exchange:
     def drop(self, reason: str) -> tuple[Command, ...]:
         """Ends it without an answer; the upstream hears why."""
         flying = self.flying
-        closed = talking.close(self, answer=flying)
+        closed = talking.close(self, answer=flying or (self.talk is not None and self.talk.held))
         finish = self.finish(None)
         return (*closed, CancelUpstream(reason), finish) if flying else (*closed, finish)
 
@@ -221,6 +221,8 @@ class Exchange:
 def _called(exchange: Exchange, _event: HostCalled) -> tuple[Command, ...]:
     exchange.move(State.OPEN)
     resume = exchange.call.resume
+    if exchange.call.waiting:
+        return asking.first(exchange)
     return rounds.volunteered(exchange) if resume is None else rounds.resumed(exchange, resume)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from troth.bridge import replies
 from troth.bridge.exchange_model import (
+    SETTLING,
     Command,
     HostAnswered,
     Note,
@@ -16,7 +17,18 @@ from troth.bridge.exchange_model import (
     Unask,
     WakeMe,
 )
-from troth.bridge.exchange_talk import LATE, OVER, QUESTION, Talk, next_round, reply_to, take, take_back, talk_of
+from troth.bridge.exchange_talk import (
+    LATE,
+    OVER,
+    QUESTION,
+    SETTLE,
+    Talk,
+    next_round,
+    reply_to,
+    take,
+    take_back,
+    talk_of,
+)
 from troth.bridge.fresh import notification_line
 from troth.bridge.levels import peek
 from troth.bridge.model import Bad
@@ -48,7 +60,7 @@ def others_answered(exchange: Exchange, event: OthersAnswered) -> tuple[Command,
     """Others answered."""
     if event.key not in talk_of(exchange).others:
         return ()
-    return (WakeMe(QUESTION + event.key, None), *settle(exchange, event.key, event.reply))
+    return (WakeMe(QUESTION + event.key, None), *settle(exchange, event.key, event.reply), *released(exchange))
 
 
 def settle(exchange: Exchange, key: str, reply: Reply) -> tuple[Command, ...]:
@@ -64,13 +76,20 @@ def settle(exchange: Exchange, key: str, reply: Reply) -> tuple[Command, ...]:
     return notes if talk.open.keys() - talk.entries.keys() else (*notes, *proceed(exchange))
 
 
+def released(exchange: Exchange) -> tuple[Command, ...]:
+    """Has a call sent that was held back, soon after nothing is asked any more that came before it."""
+    talk = talk_of(exchange)
+    ready = talk.held and not talk.open and exchange.state is State.OPEN
+    return (WakeMe(SETTLE, SETTLING),) if ready else ()
+
+
 def expire(exchange: Exchange, keys: tuple[str, ...]) -> tuple[Command, ...]:
     """Nobody answered these open questions in time."""
     talk = talk_of(exchange)
     commands: list[Command] = []
     for key in keys:
         commands += settle(exchange, key, replies.expired(talk.open[key]))
-    return tuple(commands)
+    return (*commands, *released(exchange))
 
 
 def proceed(exchange: Exchange) -> tuple[Command, ...]:
@@ -112,9 +131,10 @@ def withdrawn(exchange: Exchange, frame: Frame) -> tuple[Command, ...]:
     key = next((key for key, question in talk.open.items() if question.id == wanted), None)
     if key is None:
         return ()
-    held = exchange.host_era is Era.LEGACY or key in talk.others
+    with_somebody = exchange.host_era is Era.LEGACY or key in talk.others
     take(exchange, key)
-    return (WakeMe(QUESTION + key, None), Unask((key,), "the upstream took it back")) if held else ()
+    told = (WakeMe(QUESTION + key, None), Unask((key,), "the upstream took it back")) if with_somebody else ()
+    return (*told, *released(exchange))
 
 
 def completed(exchange: Exchange) -> tuple[Command, ...]:

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
+import msgspec
+
 from troth.bridge import questions, replies
 from troth.bridge.errors import ErrorValue
-from troth.bridge.exchange_answers import expire, question_due
+from troth.bridge.exchange_answers import expire, question_due, released
 from troth.bridge.exchange_model import (
     GATHERING,
     ROUNDS,
@@ -35,6 +37,7 @@ from troth.bridge.exchange_talk import (
     DEADLINE,
     GATHER,
     KEEP,
+    SETTLE,
     Talk,
     ask_host,
     ask_others,
@@ -69,6 +72,17 @@ def asked(exchange: Exchange, event: UpstreamAsked) -> tuple[Command, ...]:
     if isinstance(question, ErrorValue):
         return _refused(identity, question)
     return _taken(exchange, question)
+
+
+def first(exchange: Exchange) -> tuple[Command, ...]:
+    """Asks what the upstream asked outside of calls. The call is sent when that is answered: it may depend on it."""
+    talk = talk_of(exchange)
+    talk.held = True
+    commands: list[Command] = []
+    for question in exchange.call.waiting:
+        talk.made += 1
+        commands += _taken(exchange, msgspec.structs.replace(question, key=f"q{talk.made}"))
+    return (*commands, *released(exchange))
 
 
 def _taken(exchange: Exchange, question: Question) -> tuple[Command, ...]:
@@ -130,6 +144,9 @@ def due(exchange: Exchange, event: Due) -> tuple[Command, ...]:
     """A timer ran out while the call is not parked."""
     if event.name == GATHER and exchange.state is State.OPEN:
         return gathered(exchange)
+    if event.name == SETTLE and talk_of(exchange).held:
+        talk_of(exchange).held = False
+        return exchange.send({})
     return question_due(exchange, event.name)
 
 

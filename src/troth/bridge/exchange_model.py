@@ -25,6 +25,10 @@ ROUNDS: Final = 8
 GATHERING: Final = 0.025
 """Seconds after a question in which further ones of the same moment come: one round instead of several."""
 
+SETTLING: Final = 0.025
+"""Seconds that an upstream gets to take an answer in before the call that waited for it. Over HTTP these are two
+requests, of which either may be read first; and servers look at folders before they know them."""
+
 DEADLINE: Final = 50.0
 """Seconds in which a question is answered unless configured. Requests of the SDKs give up after 60."""
 
@@ -112,6 +116,9 @@ class Called(msgspec.Struct, frozen=True, kw_only=True):
             (modern, where a request must ask for them).
         timeout: Seconds without a sign of life after which the request is given up; None for none.
         inline_links: Whether resource links in the result become text: this host gets no ``resources``.
+        waiting: What a legacy upstream asked outside of calls, for a modern host: it answers that first, and then the
+            call is sent.
+        leaves: Whether roots that the upstream still asks for at the end of the call are left to the shell (`Leave`).
     """
 
     frame: Frame
@@ -132,6 +139,8 @@ class Called(msgspec.Struct, frozen=True, kw_only=True):
     keep: float = KEEPING
     resume: Round | None = None
     check: Check | None = None
+    waiting: tuple[Question, ...] = ()
+    leaves: bool = False
 
 
 class Told(StrEnum):
@@ -272,6 +281,16 @@ class AnswerUpstream(msgspec.Struct, frozen=True):
     line: bytes
 
 
+class Leave(msgspec.Struct, frozen=True):
+    """The call is over, and a question of a legacy upstream is not: on a pipe, it need not have been of the call.
+
+    Attributes:
+        question: It asks for roots.
+    """
+
+    question: Question
+
+
 class SendHost(msgspec.Struct, frozen=True):
     """Send a message on the stream of the host's request."""
 
@@ -363,6 +382,7 @@ Command = (
     SendUpstream
     | CancelUpstream
     | AnswerUpstream
+    | Leave
     | SendHost
     | AskHost
     | AskOthers

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from troth.bridge import replies
-from troth.bridge.exchange_answers import expire, question_due, settle, withdrawn
+from troth.bridge.exchange_answers import expire, question_due, released, settle, withdrawn
 from troth.bridge.exchange_asking import gather_soon
 from troth.bridge.exchange_model import (
     Command,
@@ -61,7 +61,7 @@ def retried(exchange: Exchange, event: HostRetried) -> tuple[Command, ...]:
         commands += _elsewhere(exchange, key)
     if talk.entries:
         commands += gather_soon(talk)
-    return tuple(commands)
+    return (*commands, *released(exchange))
 
 
 def _elsewhere(exchange: Exchange, key: str) -> tuple[Command, ...]:

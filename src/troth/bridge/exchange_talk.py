@@ -20,6 +20,7 @@ from troth.bridge.exchange_model import (
     Command,
     Expected,
     HostQuestion,
+    Leave,
     Round,
     State,
     Unask,
@@ -43,9 +44,10 @@ if TYPE_CHECKING:
 GATHER: Final = "gather"
 DEADLINE: Final = "deadline"
 KEEP: Final = "keep"
+SETTLE: Final = "settle"
 QUESTION: Final = "question "
-"""Names of timers: until a round is sent; until a round is answered; until a parked call is given up; and before the
-key of a question that has a deadline of its own."""
+"""Names of timers: until a round is sent; until a round is answered; until a parked call is given up; until a call is
+sent that was held back; and before the key of a question that has a deadline of its own."""
 
 LATE: Final = "no answer in time"
 OVER: Final = "the call is over"
@@ -73,6 +75,7 @@ class Talk:
         visits: Ids of visits to an address that the host knows, by key.
         complete: Ids of visits that are complete when the upstream says more.
         reissued: Whether the call was sent anew after a visit.
+        held: Whether the call is not sent yet, since its host is to answer first what was asked before it.
     """
 
     __slots__ = (
@@ -81,6 +84,7 @@ class Talk:
         "complete",
         "entries",
         "gathering",
+        "held",
         "kept",
         "made",
         "open",
@@ -109,6 +113,7 @@ class Talk:
         self.visits: dict[str, str] = {}
         self.complete: list[str] = []
         self.reissued = False
+        self.held = False
 
 
 def talk_of(exchange: Exchange) -> Talk:
@@ -203,7 +208,7 @@ def take(exchange: Exchange, key: str) -> Question:
 
 
 def close(exchange: Exchange, *, answer: bool) -> tuple[Command, ...]:
-    """The call is over: answers what a legacy upstream still asks, and takes back what is still asked.
+    """The call is over: answers or leaves what a legacy upstream still asks, and takes back what is still asked.
 
     Args:
         exchange: The exchange.
@@ -213,8 +218,14 @@ def close(exchange: Exchange, *, answer: bool) -> tuple[Command, ...]:
     if talk is None or not talk.open:
         return ()
     pending = [question for question in talk.open.values() if answer and question.id is not None]
+    left = [question for question in pending if exchange.call.leaves and question.kind is QuestionKind.ROOTS]
     taken = take_back(exchange, OVER)
-    return (*(one for question in pending for one in reply_to(question, replies.expired(question, OVER))), *taken)
+    refused = [one for question in pending if question not in left for one in _over(question)]
+    return (*refused, *taken, *(Leave(question) for question in left))
+
+
+def _over(question: Question) -> tuple[Command, ...]:
+    return reply_to(question, replies.expired(question, OVER))
 
 
 def take_back(exchange: Exchange, reason: str) -> tuple[Command, ...]:

@@ -20,6 +20,7 @@ from troth.bridge.exchange_model import (
     HostCalled,
     HostCancelled,
     HostRetried,
+    Leave,
     Note,
     OthersAnswered,
     Park,
@@ -36,6 +37,7 @@ from troth.bridge.exchange_model import (
 )
 from troth.gateway.model import Answer, Sort
 from troth.gateway.parking import USED
+from troth.register import Era
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,6 +89,18 @@ class Desk(Protocol):
         ...
 
 
+class Around(Protocol):
+    """Who has roots told outside of calls, and learns from calls what they are."""
+
+    def answered(self, conversation: Conversation, number: Id, line: bytes) -> None:
+        """A question of an upstream was answered in a call of a modern host."""
+        ...
+
+    def left(self, conversation: Conversation, question: Question) -> None:
+        """A call is over, and a question that came during it is not."""
+        ...
+
+
 class Call:
     """The shell of one exchange. Implements `troth.gateway.model.Sink`.
 
@@ -96,6 +110,7 @@ class Call:
         stream: Where messages before the answer go.
         desk: Who asks; None where nobody can be asked.
         declares: What a modern upstream is told of the host's capabilities where nobody can be asked; None for nothing.
+        outside: Has questions answered that are not of this call only; None for nobody.
     """
 
     __slots__ = (
@@ -105,6 +120,7 @@ class Call:
         "_done",
         "_exchange",
         "_id",
+        "_outside",
         "_stream",
         "_timers",
         "refusal",
@@ -119,12 +135,14 @@ class Call:
         desk: Desk | None = None,
         *,
         declares: Mapping[str, object] | None = None,
+        outside: Around | None = None,
     ) -> None:
         self._exchange = exchange
         self._conversation = conversation
         self._stream = stream
         self._desk = desk
         self._declares = declares
+        self._outside = outside
         self._id: Id | None = None
         self._done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -200,7 +218,9 @@ class Call:
         self._handle(UpstreamNotified(frame))
 
     def asked(self, frame: Frame) -> bool:
-        """The upstream asks something because of the request."""
+        """The upstream asks something because of the request; False where nobody can be asked on its behalf."""
+        if self._desk is None:
+            return False
         self._handle(UpstreamAsked(frame))
         return True
 
@@ -230,6 +250,8 @@ class Call:
                         self._conversation.cancel(self._id, command.reason)
                 case AnswerUpstream():
                     self._conversation.answer(command.line, command.id)
+                    if self._outside is not None and self._exchange.host_era is Era.MODERN:
+                        self._outside.answered(self._conversation, command.id, command.line)
                 case Finish():
                     self._finish(command)
                 case _:
@@ -245,7 +267,7 @@ class Call:
         else:
             self._resolve(Answer(command.line or b"", command.code))
 
-    def _question(self, command: AskHost | AskOthers | Unask | Park | Refuse | Note | WakeMe) -> None:
+    def _question(self, command: AskHost | AskOthers | Unask | Leave | Park | Refuse | Note | WakeMe) -> None:
         """What only happens where somebody can be asked."""
         desk = self._desk
         match command:
@@ -259,6 +281,8 @@ class Call:
                 desk.ask_others(self, command.questions)
             case Unask() if desk is not None:
                 desk.unask(self, command.keys, command.reason)
+            case Leave() if self._outside is not None:
+                self._outside.left(self._conversation, command.question)
             case Park() if desk is not None:
                 answer = desk.round(self, command.round, parked=True)
                 self._resolve(answer)

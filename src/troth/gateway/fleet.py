@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from troth.gateway.crew import Crew
     from troth.gateway.limits import Limits
     from troth.gateway.member import Member
-    from troth.gateway.model import Host
+    from troth.gateway.model import Conversation, Host
 
 _log = logging.getLogger(__name__)
 
@@ -185,17 +185,17 @@ class Fleet:
                 if line is not None:
                     audience.updated(line)
 
-    def asked(self, member: Member, frame: Frame) -> bool:
+    def asked(self, member: Member, conversation: Conversation, frame: Frame) -> bool:
         """See `troth.gateway.member.Watcher`."""
-        return self.outside.asked(member, frame)
+        return self.outside.asked(member, conversation, frame)
 
     def visited(self, member: Member, frame: Frame) -> bool:
         """See `troth.gateway.member.Watcher`."""
         return self.outside.visited(member, frame)
 
-    def withdrawn(self, member: Member, frame: Frame) -> None:
+    def withdrawn(self, conversation: Conversation | None, frame: Frame) -> None:
         """See `troth.gateway.member.Watcher`."""
-        self.outside.withdrawn(member, frame)
+        self.outside.withdrawn(conversation, frame)
 
     def logged(self, member: Member, frame: Frame) -> bool:
         """Passes a log message to the one legacy host that an upstream works for, if there is just one."""

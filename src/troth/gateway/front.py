@@ -244,10 +244,10 @@ class MiddleFront:
         """See `troth.gateway.model.Front`."""
         ours = cast("HostSession", session)
         self.sessions.discard(ours)
+        ours.audience.ended.set()
         for call in tuple(ours.running.values()):
             call.withdraw("the session ended")
         ours.fleet.level(ours, None)
-        ours.audience.ended.set()
         self._gateway.crew.spawn(self._leave(ours), "leave")
 
     async def _leave(self, session: HostSession) -> None:

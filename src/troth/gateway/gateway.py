@@ -201,7 +201,7 @@ class Gateway:
             member.remembered = _paths(seen.declared)
         member.remembers = self._remember
         member.opens = lambda: open_upstream(
-            member.settings, Spare(), self.crew, self.limits, self._eras, asks=member.told
+            member.settings, Spare(member), self.crew, self.limits, self._eras, asks=member.told
         )
         group = (owner._replace(asks=NOTHING), name)
         known = next((other for key, other in self._members.items() if _twins(key, other, group, settings)), None)

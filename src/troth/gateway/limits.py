@@ -62,6 +62,8 @@ class Limits:
         questions: Most questions that wait for people.
         upstream_questions: Most of them of one upstream.
         early: How long a question outside of calls waits for a host that has not told that it is ready.
+        roots: How long roots that are asked for outside of calls wait for the next call of a modern host, which is the
+            only way to ask it. People look at tools before they use one; the SDKs give up after 60 seconds.
         turn: How long a call that may be asked waits for the one before it on a pipe, which carries one at a time: a
             question on a pipe names no call. Longer than a person's answer takes.
         turns: Most calls that wait so for one pipe.
@@ -119,6 +121,7 @@ class Limits:
     questions: int = 1000
     upstream_questions: int = 100
     early: float = 5.0
+    roots: float = 55.0
     turn: float = 55.0
     turns: int = 256
     awaited: float = 3600.0

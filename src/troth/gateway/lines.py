@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from troth.gateway.member import CANCELLED
 from troth.register import Era
 
 if TYPE_CHECKING:
@@ -85,7 +86,14 @@ class Line:
 
 
 class Spare:
-    """The observer of a further process: its lists are those of the first, and nobody is asked outside of calls."""
+    """The observer of a further process: its lists are those of the first.
+
+    Args:
+        member: Whose further process it is.
+    """
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
 
     def up(self, upstream: Upstream) -> None:
         """See `Observer`."""
@@ -95,7 +103,9 @@ class Spare:
 
     def heard(self, upstream: Upstream, frame: Frame) -> None:
         """See `Observer`."""
+        if frame.method == CANCELLED:
+            self._member.heard(upstream, frame)
 
-    def asked(self, upstream: Upstream, frame: Frame) -> bool:  # noqa: ARG002 - nobody
+    def asked(self, upstream: Upstream, frame: Frame) -> bool:
         """See `Observer`."""
-        return False
+        return self._member.asked(upstream, frame)

@@ -10,6 +10,7 @@ import asyncio
 import random
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, cast
+from weakref import WeakSet
 
 import anyio
 import msgspec
@@ -60,6 +61,7 @@ LISTS = cast(
 
 COMPLETE: Final = "completion/complete"
 ROOTS_LIST: Final = "roots/list"
+CANCELLED: Final = "notifications/cancelled"
 LOG: Final = "notifications/message"
 VISITED: Final = "notifications/elicitation/complete"
 
@@ -79,6 +81,8 @@ QUIET: Final = 2.0
 PACE: Final = 5.0
 """The longest pause before lists are fetched again for one that says so all the time."""
 
+FIRST: Final = 1.0
+"""Seconds that the first call of a process waits for a question that such processes ask first."""
 LEVELLING: Final = 1.0
 """Seconds that an upstream gets to take a log level before calls go on."""
 NEEDS: Final = 256
@@ -112,7 +116,7 @@ class Watcher(Protocol):
         """A resource of it changed."""
         ...
 
-    def asked(self, member: Member, frame: Frame) -> bool:
+    def asked(self, member: Member, conversation: Conversation, frame: Frame) -> bool:
         """It asks for roots outside of requests. False if nobody is surely meant."""
         ...
 
@@ -120,7 +124,7 @@ class Watcher(Protocol):
         """It says that a visit to an address is complete. False if no call that ended had asked for it."""
         ...
 
-    def withdrawn(self, member: Member, frame: Frame) -> None:
+    def withdrawn(self, conversation: Conversation | None, frame: Frame) -> None:
         """It takes such a question back."""
         ...
 
@@ -181,6 +185,8 @@ class Member:
         self._crew = crew
         self._limits = limits
         self._loop = asyncio.get_running_loop()
+        self._askers: WeakSet[Conversation] = WeakSet()
+        self._asked = anyio.Event()
         self._levels: dict[object, str] = {}
         self._level = ""
         self._dirty: set[str] = set()
@@ -223,6 +229,10 @@ class Member:
         """The open conversation; None unless ready."""
         return self.upstream.conversation
 
+    def has(self, conversation: Conversation) -> bool:
+        """Whether a conversation is of one of its processes."""
+        return any(upstream.conversation is conversation for upstream in (self.upstream, *self.more))
+
     @property
     def listed(self) -> bool:
         """Whether hosts see its names: not while it is down for longer than a restart takes."""
@@ -238,6 +248,17 @@ class Member:
         pipe = self.settings.transport is Transport.STDIO and base is not None and base.era is Era.LEGACY
         if not self.asks or not pipe:
             return base
+        conversation = await self._free() or base
+        # What others of its kind asked first may decide what a call is answered.
+        if conversation is not None and self._askers and conversation not in self._askers:
+            with anyio.move_on_after(FIRST):
+                while conversation not in self._askers:
+                    await self._asked.wait()
+            self._askers.add(conversation)
+        return conversation
+
+    async def _free(self) -> Conversation | None:
+        """A process without a call about which questions may come, of those that may be opened."""
         for upstream in (self.upstream, *self.more):
             conversation = upstream.conversation
             if conversation is not None and not conversation.busy:
@@ -246,7 +267,7 @@ class Member:
             self.more.append(self.opens())
             with suppress(UnavailableError):
                 return await self.more[-1].ready(self.settings.start_timeout)
-        return base
+        return None
 
     async def stop(self) -> None:
         """Ends the upstream."""
@@ -273,7 +294,7 @@ class Member:
         elif not self._gone and self._grace is None:
             self._grace = self._loop.call_later(self._limits.grace, self._vanish)
 
-    def heard(self, upstream: Upstream, frame: Frame) -> None:  # noqa: ARG002 - ours
+    def heard(self, upstream: Upstream, frame: Frame) -> None:
         """Takes what the upstream says outside of requests."""
         family = CHANGES.get(frame.method)
         if family is not None:
@@ -282,17 +303,23 @@ class Member:
         elif frame.method == "notifications/resources/updated":
             for watcher in tuple(self.watchers):
                 watcher.updated(self, frame)
-        elif frame.method == "notifications/cancelled":
+        elif frame.method == CANCELLED:
             for watcher in tuple(self.watchers):
-                watcher.withdrawn(self, frame)
+                watcher.withdrawn(upstream.conversation, frame)
         elif frame.method == VISITED:
             self.dropped += not any(watcher.visited(self, frame) for watcher in tuple(self.watchers))
         elif frame.method != LOG or not any(watcher.logged(self, frame) for watcher in tuple(self.watchers)):
             self.dropped += 1
 
-    def asked(self, upstream: Upstream, frame: Frame) -> bool:  # noqa: ARG002 - ours
+    def asked(self, upstream: Upstream, frame: Frame) -> bool:
         """A question outside of calls: roots are told by the one host there is, or by the operator (rule 5)."""
-        return frame.method == ROOTS_LIST and any(watcher.asked(self, frame) for watcher in tuple(self.watchers))
+        conversation = upstream.conversation
+        if conversation is None or frame.method != ROOTS_LIST:
+            return False
+        self._askers.add(conversation)
+        self._asked.set()
+        self._asked = anyio.Event()
+        return any(watcher.asked(self, conversation, frame) for watcher in tuple(self.watchers))
 
     # What hosts want of it
 

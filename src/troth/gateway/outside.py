@@ -1,34 +1,68 @@
 """What upstreams ask outside of calls, and what hosts say of their roots: rule 5 of questions without a call.
 
-Servers ask for roots as soon as they are initialized. Nothing tells which host is meant, so the one host of the fleet
-is asked if there is but one, and else the operator's roots are told.
+Servers ask for roots as soon as they are initialized. Nothing tells which host is meant, so the one legacy host of the
+fleet is asked if there is but one. A modern host cannot be asked outside of its calls: its next call brings the
+question along, and what it answers is kept for that session of the upstream. Else the operator's roots are told.
 """
 
 from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from weakref import WeakKeyDictionary
+
+import anyio
+import msgspec
 
 from troth.bridge import Bad, fresh, peek, replies
 from troth.bridge.asks import ROOTS, ROOTS_CHANGED
+from troth.bridge.exchange_model import SETTLING
 from troth.bridge.questions import Question, for_host, read_request, refused
 from troth.bridge.tree import text
 from troth.gateway.model import Sort
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from troth.bridge import Frame, Id
     from troth.gateway.asked import HostSession
     from troth.gateway.audience import Audience
+    from troth.gateway.calls import Call
     from troth.gateway.fleet import Fleet
     from troth.gateway.limits import Limits
     from troth.gateway.member import Member
     from troth.gateway.model import Conversation, Host
 
 EARLY: Final = 16
-"""Questions that wait for a host to be ready. A server asks for roots once."""
+"""Questions of one session of an upstream that wait for a host. A server asks for roots once."""
+
+
+TELLING: Final = 1.0
+"""Seconds that a call waits for roots that its upstream asked for before it. Hosts tell them without a person."""
+
+
+class _Answer(msgspec.Struct):
+    """What was answered to a question."""
+
+    result: dict[str, msgspec.Raw] = {}
+
+
+_read_answer = msgspec.json.Decoder(_Answer).decode
+
+
+class Waiting(NamedTuple):
+    """A question that waits for a host.
+
+    Attributes:
+        member: Whose it is.
+        question: The question.
+        timer: Ends the wait.
+    """
+
+    member: Member
+    question: Question
+    timer: asyncio.TimerHandle
 
 
 class Outside:
@@ -106,13 +140,17 @@ class Outsiders:
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._open: dict[tuple[Conversation, Id], Outside] = {}
-        self._early: dict[tuple[Conversation, Id], tuple[Member, Frame, asyncio.TimerHandle]] = {}
+        self._early: dict[tuple[Conversation, Id], Waiting] = {}
+        self._carried: dict[tuple[Conversation, Id], Call] = {}
+        self._roots: WeakKeyDictionary[Conversation, Mapping[str, msgspec.Raw]] = WeakKeyDictionary()
         self._changed: asyncio.TimerHandle | None = None
+        self._news = anyio.Event()
+        self._settled: WeakKeyDictionary[Conversation, float] = WeakKeyDictionary()
 
     @property
     def idle(self) -> bool:
         """Whether no question is open."""
-        return not self._open and not self._early
+        return not self._open and not self._early and not self._carried
 
     @property
     def early(self) -> int:
@@ -121,7 +159,7 @@ class Outsiders:
 
     def close(self) -> None:
         """Ends all waits."""
-        for timer in (self._changed, *(wait for *_, wait in self._early.values())):
+        for timer in (self._changed, *(waiting.timer for waiting in self._early.values())):
             if timer is not None:
                 timer.cancel()
 
@@ -152,41 +190,96 @@ class Outsiders:
             if ROOTS_CHANGED in member.of_hosts:
                 member.roots_changed()
 
-    def asked(self, member: Member, frame: Frame) -> bool:
-        """Has roots told that an upstream asks for outside of calls: by its one host, else as configured.
+    def asked(self, member: Member, conversation: Conversation, frame: Frame) -> bool:
+        """Has roots told that an upstream asks for outside of calls: by a host, else as configured.
 
-        Servers ask as soon as they are initialized, which may be before their host is: that one is waited for.
+        Servers ask as soon as they are initialized, which may be before their host is ready or has called anything:
+        that one is waited for.
         """
-        conversation, number = member.conversation, frame.id
-        if conversation is None or number is None:
+        key = (conversation, cast("Id", frame.id))
+        question = read_request(frame, conversation.revision, "outside")
+        if not isinstance(question, Question) or key in self._open or key in self._early or key in self._carried:
             return False
+        return self._told(member, conversation, question)
+
+    def left(self, conversation: Conversation, question: Question) -> None:
+        """A call is over, and its upstream still asks for roots: it hears of them as outside of calls."""
+        self._carried.pop((conversation, cast("Id", question.id)), None)
+        member = next((one for one in self._fleet.members if one.has(conversation)), None)
+        if member is None or not self._told(member, conversation, question):
+            self._refuse(conversation, question)
+
+    def _told(self, member: Member, conversation: Conversation, question: Question) -> bool:
+        key = (conversation, cast("Id", question.id))
         # With several watchers there are hosts elsewhere, and nothing tells which is meant.
         if ROOTS in member.of_hosts and len(member.watchers) == 1:
-            hosts = [host.host for host in self._fleet.audiences if host.host.session is not None and host.opened]
-            if len(hosts) == 1 and self._ask(hosts[0], member, conversation, frame):
+            sessions = [one for one in self._fleet.audiences if one.host.session is not None and not one.ended.is_set()]
+            ready = [audience.host for audience in sessions if audience.opened]
+            if len(ready) == 1 and self._ask(ready[0], member, conversation, question):
                 return True
-            if not hosts and len(self._early) < EARLY:
-                key = (conversation, number)
-                wait = self._loop.call_later(self._limits.early, self._too_late, key)
-                self._early[key] = (member, frame, wait)
+            known = None if ready else self._roots.get(conversation)
+            if known is not None:
+                conversation.answer(fresh.result_line(key[1], known))
                 return True
-        return self._configured(member, conversation, number)
+            if not ready and sum(asker is conversation for asker, _ in self._early) < EARLY:
+                seconds = self._limits.early if sessions else self._limits.roots
+                timer = self._loop.call_later(seconds, self._too_late, key)
+                self._early[key] = Waiting(member, question, timer)
+                return True
+        return self._configured(member, conversation, key[1])
 
-    def _ask(self, host: Host, member: Member, conversation: Conversation, frame: Frame) -> bool:
+    def taken(self, conversation: Conversation) -> tuple[Question, ...]:
+        """What a session of an upstream asked and no host could answer yet, for a call of a modern host (`carry`)."""
+        keys = [key for key in self._early if key[0] is conversation]
+        found = [self._early.pop(key) for key in keys]
+        for waiting in found:
+            waiting.timer.cancel()
+        return tuple(waiting.question for waiting in found)
+
+    def carry(self, conversation: Conversation, call: Call, questions: Sequence[Question]) -> None:
+        """Notes that a call has these questions answered."""
+        self._carried.update({(conversation, cast("Id", question.id)): call for question in questions})
+
+    def answered(self, conversation: Conversation, number: Id, line: bytes) -> None:
+        """A question of an upstream was answered in a call. Of roots that a modern host told the answer is kept."""
+        if self._carried.pop((conversation, number), None) is not None:
+            self._moved(conversation)
+        result = _read_answer(line).result
+        if "roots" in result:
+            self._roots[conversation] = result
+
+    def _ask(self, host: Host, member: Member, conversation: Conversation, question: Question) -> bool:
         """Asks a legacy host; False if it cannot be asked this."""
-        number = cast("Id", frame.id)
-        question = read_request(frame, conversation.revision, "outside")
         session = cast("HostSession", host.session)
-        if not isinstance(question, Question) or ROOTS not in host.asks or not session.push:
+        if ROOTS not in host.asks or not session.push:
             return False
         params = for_host(question, host.revision, member.name)
         if isinstance(params, Bad):
             return False
-        key = (conversation, number)
-        outside = Outside(question, conversation, number, session, partial(self._open.pop, key, None))
+        key = (conversation, cast("Id", question.id))
+        outside = Outside(question, conversation, key[1], session, partial(self._ended, key))
         self._open[key] = outside
         outside.send(params, member.settings.ask_timeout)
         return True
+
+    def _ended(self, key: tuple[Conversation, Id]) -> None:
+        self._open.pop(key, None)
+        self._moved(key[0])
+
+    def _moved(self, conversation: Conversation) -> None:
+        self._settled[conversation] = self._loop.time() + SETTLING
+        self._news.set()
+        self._news = anyio.Event()
+
+    async def told(self, conversation: Conversation) -> None:
+        """Waits for a moment until a host has answered what this session of an upstream asked before a call."""
+        if self._open or self._carried:
+            with anyio.move_on_after(TELLING):
+                while any(asker is conversation for asker, _ in (*self._open, *self._carried)):
+                    await self._news.wait()
+        rest = self._settled.get(conversation, 0.0) - self._loop.time()
+        if rest > 0:
+            await anyio.sleep(rest)
 
     def _configured(self, member: Member, conversation: Conversation, number: Id) -> bool:
         roots = member.settings.roots
@@ -197,32 +290,38 @@ class Outsiders:
 
     def _too_late(self, key: tuple[Conversation, Id]) -> None:
         """No host came in time: the answer is what it is without one."""
-        member, frame, wait = self._early.pop(key)
-        wait.cancel()
+        waiting = self._early.pop(key)
+        waiting.timer.cancel()
         conversation, number = key
-        if not self._configured(member, conversation, number):
-            error = refused(frame.method, conversation.revision)
-            conversation.answer(fresh.error_line(number, error.code, error.message, error.data))
+        if not self._configured(waiting.member, conversation, number):
+            self._refuse(conversation, waiting.question)
+
+    def _refuse(self, conversation: Conversation, question: Question) -> None:
+        error = refused(question.method, conversation.revision)
+        conversation.answer(fresh.error_line(question.id, error.code, error.message, error.data))
 
     def host_came(self, audience: Audience) -> None:
         """Asks what waited for a legacy host."""
         if audience.host.session is None:
             return
-        for key, (member, frame, wait) in list(self._early.items()):
-            if self._ask(audience.host, member, key[0], frame):
-                wait.cancel()
+        for key, waiting in list(self._early.items()):
+            if self._ask(audience.host, waiting.member, key[0], waiting.question):
+                waiting.timer.cancel()
                 del self._early[key]
             else:
                 self._too_late(key)
 
-    def withdrawn(self, member: Member, frame: Frame) -> None:
+    def withdrawn(self, conversation: Conversation | None, frame: Frame) -> None:
         """An upstream takes a question back that it asked outside of calls."""
         peeked = peek(frame, "requestId")
         number = peeked.get("requestId") if isinstance(peeked, dict) else None
-        if member.conversation is None or number is None:
+        if conversation is None or number is None:
             return
-        key = (member.conversation, number)
-        if (outside := self._open.pop(key, None)) is not None:
+        key = (conversation, number)
+        if (outside := self._open.get(key)) is not None:
+            self._ended(key)
             outside.withdraw()
         elif (early := self._early.pop(key, None)) is not None:
-            early[2].cancel()
+            early.timer.cancel()
+        elif (call := self._carried.pop(key, None)) is not None:
+            call.notified(frame)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import msgspec
 
 from troth.bridge import BAD_PARAMS, NOT_A_MESSAGE, Bad, errors, members, peek
-from troth.bridge.asks import client_capabilities
+from troth.bridge.asks import ROOTS, client_capabilities
 from troth.bridge.exchange import Exchange
 from troth.bridge.exchange_model import Called, Round
 from troth.bridge.headers import mirrored
@@ -224,6 +224,8 @@ async def _relay(
     if owner is None or conversation is None:
         why = owner.upstream.why if owner is not None else "it was removed"
         return asked.error(errors.INTERNAL, f"upstream {entry.source} is not reachable: {why}")
+    if owner.asks:
+        await asked.fleet.outside.told(conversation)
     target = Target(entry, owner, conversation, params, name, resume)
     if asked.host.level is None:
         return await _run(asked, target)
@@ -332,7 +334,17 @@ def _call(asked: Asked, target: Target) -> Call:
         check=forms.check,
     )
     desk = CallDesk(asked, owner, called.keep, conversation.revision)
-    return Call(Exchange(called), conversation, asked.stream, desk if wrap is None else wrap(desk))
+    if wrap is not None:
+        return Call(Exchange(called), conversation, asked.stream, wrap(desk))
+    if ROOTS not in called.asks or conversation.era is Era.MODERN:
+        return Call(Exchange(called), conversation, asked.stream, desk)
+    # A call of a modern host brings along what was asked outside of calls: nothing else can.
+    outside = asked.fleet.outside
+    waiting = outside.taken(conversation) if host.era is Era.MODERN and resume is None else ()
+    called = msgspec.structs.replace(called, leaves=True, waiting=waiting)
+    call = Call(Exchange(called), conversation, asked.stream, desk, outside=outside)
+    outside.carry(conversation, call, waiting)
+    return call
 
 
 def _referred(reference: Mapping[str, Raw]) -> tuple[ListKind, str, str]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from middle_gateway import Legacy, Served, serving
+from middle_gateway import Legacy, Served, Told, serving
 from middle_site import MODERN, OLD, Site, site, until
 
 from troth.gateway.limits import Limits
+from troth.gateway.settings import Transport, UpstreamSettings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from troth.testing.script import Script
 
 pytestmark = pytest.mark.anyio
@@ -154,3 +159,203 @@ def ask(script: Script, declared: dict[str, Any], number: int) -> None:
     for session in script.sessions.values():
         if session.capabilities == declared:
             script.send({"jsonrpc": "2.0", "method": "roots/list", "id": number}, session.push)
+
+
+def again(first: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"name": "log", "arguments": {}, "requestState": first["requestState"], **more}
+
+
+@pytest.mark.behaviour("CAP-02-S1")
+async def test_rule_5_the_next_call_of_a_modern_host_carries_roots_that_were_asked_for_outside_of_calls() -> None:
+    async with site(OLD) as one, serving(one.settings("one"), eager=False) as served:
+        peer = served.modern(declares={"roots": {"listChanged": True}})
+        await peer.ask("tools/list")
+        (fleet,) = served.gateway.every_fleet()
+        assert (await one.hears("initialize"))["params"]["capabilities"] == ROOTS
+        say(one, "roots/list", id=7)
+        await until(lambda: fleet.outside.early)
+        first = (await peer.call("log")).result
+        assert first["inputRequests"] == {"q1": {"method": "roots/list"}}
+        # The call may depend on them: it is sent when they are there.
+        assert (one.count("tools/call"), answer(one, 7)) == (0, None)
+        assert "content" in (await peer.ask("tools/call", again(first, inputResponses={"q1": MINE}))).result
+        assert (answer(one, 7) or {})["result"] == MINE
+        # They are kept for this session of the server, and for no other.
+        say(one, "roots/list", id=8)
+        found = await one.until(lambda: answer(one, 8))
+        assert found["result"] == MINE
+        assert fleet.outside.idle
+        await one.stop()
+        await one.start()
+        await one.hears("initialize", 2)
+        await served.ready()
+        await one.until(lambda: one.script.sessions)
+        say(one, "roots/list", id=9)
+        await until(lambda: fleet.outside.early)
+        assert answer(one, 9) is None
+        await peer.close()
+
+
+async def test_rule_5_roots_that_are_taken_back_hold_no_call_back() -> None:
+    async with site(OLD) as one, serving(one.settings("one"), eager=False) as served:
+        peer = served.modern(declares=ROOTS)
+        await peer.ask("tools/list")
+        (fleet,) = served.gateway.every_fleet()
+        say(one, "roots/list", id=7)
+        await until(lambda: fleet.outside.early)
+        first = (await peer.call("log")).result
+        say(one, "notifications/cancelled", params={"requestId": 7})
+        await until(lambda: fleet.outside.idle)
+        assert "content" in (await peer.ask("tools/call", again(first))).result
+        assert answer(one, 7) is None
+
+
+@pytest.mark.parametrize("roots", [None, ("file:///set",)])
+async def test_rule_5_roots_wait_for_a_modern_host_no_longer_than_their_limit(roots: tuple[str, ...] | None) -> None:
+    limits = Limits(roots=0.05, stop=0.1)
+    async with site(OLD) as one, serving(one.settings("one", roots=roots), eager=False, limits=limits) as served:
+        await served.modern(declares=ROOTS).ask("tools/list")
+        say(one, "roots/list", id=7)
+        found = await one.until(lambda: answer(one, 7))
+        if roots is None:
+            assert found["error"]["code"] == -32601
+        else:
+            assert found["result"] == {"roots": [{"uri": "file:///set"}]}
+
+
+async def test_rule_5_roots_that_no_modern_host_can_tell_are_not_waited_for() -> None:
+    async with site(OLD) as one, serving(one.settings("one"), eager=False) as served:
+        await served.modern().ask("tools/list")
+        say(one, "roots/list", id=7)
+        assert (await one.until(lambda: answer(one, 7)))["error"]["code"] == -32601
+        (fleet,) = served.gateway.every_fleet()
+        assert fleet.outside.idle
+
+
+async def test_a_question_that_is_asked_twice_under_one_id_waits_once() -> None:
+    async with site(OLD) as one, serving(one.settings("one"), eager=False) as served:
+        await served.modern(declares=ROOTS).ask("tools/list")
+        (fleet,) = served.gateway.every_fleet()
+        say(one, "roots/list", id=7)
+        say(one, "roots/list", id=7)
+        assert (await one.until(lambda: answer(one, 7)))["error"]["code"] == -32601
+        assert fleet.outside.early == 1
+
+
+ASKS_AT_ONCE = """
+import json, sys
+def say(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+tool = {"name": "where", "inputSchema": {"type": "object"}}
+known, waiting = [], []
+def told(number):
+    text = " ".join(known) or "nowhere"
+    say(id=number, result={"content": [{"type": "text", "text": text}]})
+for line in sys.stdin:
+    message = json.loads(line)
+    method, number = message.get("method"), message.get("id")
+    if method == "initialize":
+        server = {"name": "eager", "version": "1"}
+        say(id=number, result={"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": server})
+    elif method == "notifications/initialized":
+        say(id="mine", method="roots/list")
+    elif method == "tools/list":
+        say(id=number, result={"tools": [tool]})
+    elif method == "tools/call":
+        given = message["params"].get("arguments")
+        if given:
+            say(id=f"for {number}", method="roots/list")
+        if given == {"late": True}:
+            waiting.append(number)
+        else:
+            told(number)
+    elif method is None:
+        known[:] = [root["uri"] for root in message.get("result", {}).get("roots", [])]
+        while waiting:
+            told(waiting.pop())
+    elif number is not None:
+        say(id=number, error={"code": -32601, "message": f"Unknown method: {method}"})
+"""
+
+
+@pytest.fixture
+def eager(tmp_path: Path) -> UpstreamSettings:
+    """A server that asks for roots as soon as it is initialized, and before some answers."""
+    script = tmp_path / "eager.py"
+    script.write_text(ASKS_AT_ONCE, "utf-8")
+    return UpstreamSettings(name="one", transport=Transport.STDIO, command=(sys.executable, str(script)))
+
+
+def where(first: dict[str, Any], **arguments: bool) -> dict[str, Any]:
+    """The call again, with answers to what was asked."""
+    answers = dict.fromkeys(first["inputRequests"], MINE)
+    return {"name": "where", "arguments": arguments, "requestState": first["requestState"], "inputResponses": answers}
+
+
+def words(told: Told) -> str:
+    return told.result["content"][0]["text"]
+
+
+@pytest.mark.behaviour("CAP-02-S1")
+async def test_rule_5_a_process_that_asks_as_soon_as_it_is_started_gets_its_roots_with_the_first_call(
+    eager: UpstreamSettings,
+) -> None:
+    async with serving(eager, eager=False) as served:
+        peer = served.modern(declares=ROOTS)
+        await peer.ask("tools/list")
+        first = (await peer.call("where", {"late": True})).result
+        second = (await peer.ask("tools/call", where(first, late=True))).result
+        # Its process is taken, and so another one is started, which asks by itself.
+        other = (await peer.call("where")).result
+        assert words(await peer.ask("tools/call", where(other))) == "file:///mine"
+        assert words(await peer.ask("tools/call", where(second, late=True))) == "file:///mine"
+        (fleet,) = served.gateway.every_fleet()
+        assert len(fleet.members[0].more) == 1
+
+
+async def test_rule_5_roots_asked_for_in_a_call_that_ends_before_they_are_there_are_told_all_the_same(
+    eager: UpstreamSettings,
+) -> None:
+    async with serving(eager, eager=False) as served:
+        peer = served.modern(declares=ROOTS)
+        await peer.ask("tools/list")
+        first = (await peer.call("where")).result
+        assert words(await peer.ask("tools/call", where(first))) == "file:///mine"
+        # Nobody was shown this question: what is kept of the session answers it.
+        assert words(await peer.call("where", {"late": False})) == "file:///mine"
+        (fleet,) = served.gateway.every_fleet()
+        assert fleet.outside.idle
+        assert words(await peer.call("where")) == "file:///mine"
+
+
+async def test_rule_5_a_legacy_host_is_asked_again_for_roots_when_the_call_ends_on_which_it_was_asked(
+    eager: UpstreamSettings,
+) -> None:
+    async with serving(eager, eager=False) as served, served.legacy(declares=ROOTS) as peer:
+        inbox = await peer.listen()
+        asked = await inbox.method("roots/list")
+        # A call waits for what its server asked before it.
+        waiting = asyncio.get_running_loop().create_task(peer.call("where"))
+        await until(lambda: any(session.running or session.calls for session in served.front.sessions))
+        await reply(peer, asked)
+        assert words(await waiting) == "file:///mine"
+        told = await peer.call("where", {"late": False})
+        asked, cancelled = told.before
+        assert (asked["method"], cancelled["params"]["requestId"]) == ("roots/list", asked["id"])
+        await reply(peer, await inbox.until(lambda message: message.get("method") == "roots/list", 1))
+        (fleet,) = served.gateway.every_fleet()
+        await until(lambda: fleet.outside.idle)
+
+
+async def test_rule_5_a_further_process_of_a_legacy_host_knows_its_roots_before_its_call(
+    eager: UpstreamSettings,
+) -> None:
+    async with serving(eager, eager=False) as served, served.legacy(declares=ROOTS) as peer:
+        inbox = await peer.listen()
+        await reply(peer, await inbox.method("roots/list"))
+        held = asyncio.get_running_loop().create_task(peer.call("where", {"late": True}))
+        await until(lambda: any(session.running for session in served.front.sessions))
+        other = asyncio.get_running_loop().create_task(peer.call("where"))
+        await reply(peer, await inbox.until(lambda message: message.get("method") == "roots/list", 1))
+        assert words(await other) == "file:///mine"
+        held.cancel()

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from typing import Any
 
 NAME = "Ada"
 SAMPLED = "Paris"
-ROOT = "file:///ada/answers"
+ROOT = os.environ.get("TROTH_ROOT", "file:///ada/answers")
 
 
 def words() -> tuple[str, str, dict[str, dict[str, Any]]]:

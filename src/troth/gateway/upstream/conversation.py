@@ -474,7 +474,7 @@ class Talk:
             if waiting.sink.asked(frame):
                 return
             self._questions.pop(frame.id, None)
-        if waiting is None and self._owner.asked(self, frame):
+        if self._owner.asked(self, frame):
             return
         error = refused(frame.method, self.revision)
         self._send(error_line(frame.id, error.code, error.message, error.data))
