@@ -29,16 +29,18 @@ class Watched:
     Attributes:
         owner: Its upstream.
         own: Its URI there.
+        at: The connection on which it is watched.
         made: Whether the subscription stands; until then whoever asks for the same waits for `settled`.
         dropped: Whether it was given up before it stood.
         settled: Set when it stands or failed.
     """
 
-    __slots__ = ("dropped", "made", "own", "owner", "settled")
+    __slots__ = ("at", "dropped", "made", "own", "owner", "settled")
 
     def __init__(self, owner: Member, own: str) -> None:
         self.owner = owner
         self.own = own
+        self.at = owner.upstream
         self.made = False
         self.dropped = False
         self.settled = anyio.Event()

@@ -185,6 +185,13 @@ class Fleet:
                 if line is not None:
                     audience.updated(line)
 
+    def moved(self, member: Member) -> None:
+        """See `troth.gateway.member.Watcher`."""
+        for audience in self.audiences:
+            for uri, watched in audience.watched.items():
+                if watched.owner is member:
+                    self._crew.spawn(self._watch_again(audience, uri, watched, member), "subscribe elsewhere")
+
     def asked(self, member: Member, conversation: Conversation, frame: Frame) -> bool:
         """See `troth.gateway.member.Watcher`."""
         return self.outside.asked(member, conversation, frame)
@@ -357,14 +364,14 @@ class Fleet:
             raise UnavailableError(Lost(Cause.DOWN, words))
         watched = audience.watched[uri] = Watched(member, own)
         try:
-            await member.upstream.subscribe(own)
+            await watched.at.subscribe(own)
             watched.made = True
         finally:
             if not watched.made and audience.watched.get(uri) is watched:
                 del audience.watched[uri]
             watched.settled.set()
         if watched.dropped:
-            await watched.owner.upstream.unsubscribe(own)
+            await watched.at.unsubscribe(own)
 
     async def unsubscribe(self, audience: Audience, *uris: str) -> None:
         """Ends subscriptions; at the upstream when nobody else has them. Never raises."""
@@ -374,7 +381,7 @@ class Fleet:
                 continue
             watched.dropped = True
             if watched.made:
-                await watched.owner.upstream.unsubscribe(watched.own)
+                await watched.at.unsubscribe(watched.own)
 
     async def leave(self, audience: Audience) -> None:
         """The audience is gone, and what it had subscribed to with it."""
@@ -382,13 +389,15 @@ class Fleet:
         await self.unsubscribe(audience, *tuple(audience.watched))
 
     async def _watch_again(self, audience: Audience, uri: str, watched: Watched, owner: Member) -> None:
-        """Subscribes where another upstream took the place of the one that a resource was watched at."""
+        """Subscribes where another upstream or connection took the place of the one that a resource was watched at."""
         await watched.settled.wait()
         if not watched.made or watched.dropped or watched.owner is not owner:
             return
+        before, watched.at = watched.at, owner.upstream
         watched.made, watched.settled = False, anyio.Event()
+        await before.unsubscribe(watched.own)
         try:
-            await owner.upstream.subscribe(watched.own)
+            await watched.at.subscribe(watched.own)
             watched.made = True
         except UnavailableError as error:
             _log.warning("upstream %s: a subscription was not made again: %s", owner.name, error)
@@ -396,7 +405,7 @@ class Fleet:
         finally:
             watched.settled.set()
         if watched.dropped:
-            await owner.upstream.unsubscribe(watched.own)
+            await watched.at.unsubscribe(watched.own)
             return
         await owner.settled.wait()
         if watched.owner is owner and not watched.dropped and owner.upstream.status is Status.READY:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from troth.bridge.exchange import LEVELS
 from troth.gateway.member import CANCELLED
 from troth.register import Era
 
@@ -38,6 +39,7 @@ class Line:
         self.upstream: Upstream = cast("Upstream", None)
         self.members: list[Member] = []
         self._split = split
+        self._levels: dict[Member, str] = {}
 
     @property
     def open_to(self) -> bool:
@@ -55,8 +57,27 @@ class Line:
     async def leave(self, member: Member) -> None:
         """A member ends; the last one ends the connection."""
         self.members.remove(member)
+        self._levels.pop(member, None)
         if not self.members:
             await self.upstream.stop()
+
+    def level(self, member: Member, level: str | None) -> None:
+        """Notes the log level that a member wants; None for none. The upstream gets the most verbose one."""
+        if level is None:
+            self._levels.pop(member, None)
+        else:
+            self._levels[member] = level
+        self.upstream.level(min(self._levels.values(), key=LEVELS.index, default=None))
+
+    def _part(self, member: Member) -> None:
+        """A member goes to a line of its own, and what it wished for on this one goes along."""
+        level = self._levels.get(member)
+        self.members.remove(member)
+        self.level(member, None)
+        self._split(member)
+        if level is not None:
+            member.line.level(member, level)
+        member.moved()
 
     # Observer
 
@@ -65,8 +86,7 @@ class Line:
         conversation = upstream.conversation
         for member in tuple(self.members):
             if conversation is not None and conversation.era is Era.LEGACY and member.told != self.asks:
-                self.members.remove(member)
-                self._split(member)
+                self._part(member)
             else:
                 member.up(upstream)
 

@@ -116,6 +116,10 @@ class Watcher(Protocol):
         """A resource of it changed."""
         ...
 
+    def moved(self, member: Member) -> None:
+        """It uses another connection: what is watched at it is watched there."""
+        ...
+
     def asked(self, member: Member, conversation: Conversation, frame: Frame) -> bool:
         """It asks for roots outside of requests. False if nobody is surely meant."""
         ...
@@ -342,7 +346,12 @@ class Member:
         most = min(self._levels.values(), key=LEVELS.index, default=self._level)
         if most != self._level:
             self._level = most
-            self.upstream.level(most)
+            self.line.level(self, most)
+
+    def moved(self) -> None:
+        """It uses another connection from now on."""
+        for watcher in tuple(self.watchers):
+            watcher.moved(self)
 
     async def levelled(self) -> None:
         """Waits for a moment until the upstream has taken the level."""

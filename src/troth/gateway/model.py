@@ -301,8 +301,11 @@ class Upstream(Protocol):
         """The reverse; never raises."""
         ...
 
-    def level(self, level: str) -> None:
-        """Sets the log level of the session, now and after every restart (legacy upstreams with ``logging``)."""
+    def level(self, level: str | None) -> None:
+        """Sets the log level of the session, now and after every restart (legacy upstreams with ``logging``).
+
+        None: later sessions get none. No message takes a level back from the one there is.
+        """
         ...
 
     async def levelled(self) -> None:

@@ -371,3 +371,47 @@ async def test_a_filter_that_is_none_is_refused(filters: Any) -> None:
         await served.ready()
         told = await peer.ask("subscriptions/listen", {"notifications": filters} if filters is not None else None)
         assert told.error["code"] == -32602
+
+
+async def test_rule_19_what_a_host_wished_for_goes_along_to_a_connection_of_its_own() -> None:
+    async with site(MODERN) as one, serving(one.settings("one")) as served:
+        await served.ready()
+        async with served.legacy(declares={"roots": {}}) as peer, served.legacy() as other:
+            inbox = await peer.listen()
+            assert (await peer.ask("resources/subscribe", {"uri": ONE})).result == {}
+            assert (await other.ask("resources/subscribe", {"uri": TWO})).result == {}
+            await peer.ask("logging/setLevel", {"level": "debug"})
+            await other.ask("logging/setLevel", {"level": "error"})
+            assert len({id(fleet.members[0].line) for fleet in served.gateway.every_fleet()}) == 1
+            # It comes back as one that is told once what it may ask: its hosts cannot share a session any more.
+            await one.stop()
+            one.revision = OLD
+            await one.start()
+
+            def found() -> dict[str, Any]:
+                told = {str(session.capabilities): session for session in one.script.sessions.values()}
+                return {declared: (session.level, sorted(session.subscriptions)) for declared, session in told.items()}
+
+            wanted = {"{}": ("error", [TWO]), "{'roots': {}}": ("debug", [ONE])}
+            await until(lambda: found() == wanted)
+            before = len(inbox.all)
+            one.touch(ONE)
+            await inbox.method(UPDATED, before)
+
+
+@pytest.mark.parametrize(("before", "after"), [(MODERN, OLD), (OLD, MODERN)])
+async def test_rule_18_a_server_that_comes_back_in_another_era_is_spoken_to_in_that(before: str, after: str) -> None:
+    async with site(before) as one, serving(one.settings("one")) as served, served.legacy() as peer:
+        await served.ready()
+        await one.stop()
+        one.revision = after
+        await one.start()
+        told = await peer.call("log")
+        while "error" in told.answer:
+            await served.ready()
+            told = await peer.call("log")
+        assert told.result["content"]
+        (fleet,) = served.gateway.every_fleet()
+        conversation = fleet.members[0].conversation
+        assert conversation is not None
+        assert conversation.revision == after

@@ -43,7 +43,7 @@ from troth.bridge.questions import refused
 from troth.capabilities import read_server
 from troth.gateway.model import UnavailableError
 from troth.gateway.upstream.envelope import SUBSCRIPTION, Envelope
-from troth.gateway.upstream.waiting import UNSURE, Facts, Refused, Waiter, Waiting
+from troth.gateway.upstream.waiting import STRANGE, UNSURE, Facts, Refused, Waiter, Waiting
 from troth.gateway.upstream.words import told
 from troth.register import Era
 
@@ -312,13 +312,10 @@ class Talk:
 
     def ended(self, key: Id | None, problem: Problem | None) -> None:
         """See `Receiver`."""
-        if key is None:
-            if problem is not None and problem.status == 404:
-                # The session is gone, or the server has no such stream and says it so. A request finds out.
-                self._owner.suspect(self)
-            return
-        waiting = self._waiting.get(key)
-        if waiting is None:
+        if problem is not None and problem.status in STRANGE[self.era, key is not None]:
+            self._owner.suspect(self)
+        waiting = None if key is None else self._waiting.get(key)
+        if waiting is None or key is None:
             return
         if problem is None:
             words = waiting.problem or "the answer ended without a response"

@@ -171,7 +171,10 @@ async def _legacy(way: Way, transport: Transport) -> Talk:
 
 async def _oldest(way: Way, first: DownError) -> Talk:
     """HTTP+SSE, where Streamable HTTP is not known. What failed first is what is told if this fails too."""
-    talk = await way.open(Transport.SSE, _old())
+    try:
+        talk = await way.open(Transport.SSE, _old())
+    except LinkError:
+        raise first from None
     try:
         await _shake(way, talk, min(PROBE_SILENT, way.settings.start_timeout))
     except DownError:

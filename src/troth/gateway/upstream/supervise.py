@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from troth.bridge import Cause, Lost, Outgoing, ask
+from troth.bridge import Cause, Lost, Outgoing, ask, errors
 from troth.bridge.asks import NOTHING
 from troth.gateway.crew import Crew
 from troth.gateway.model import Status, UnavailableError
@@ -166,7 +166,7 @@ class Supervisor:
         """See `Upstream`."""
         self._watch.unsubscribe(uri)
 
-    def level(self, level: str) -> None:
+    def level(self, level: str | None) -> None:
         """See `Upstream`."""
         self._level = level
         self._set_level()
@@ -309,7 +309,10 @@ class Supervisor:
         request = Outgoing(frame=ask(CHECKS[talk.era], {}), timeout=CHECK)
         try:
             frame = await talk.ask(request)
-        except UnavailableError:
+        except UnavailableError as error:
+            if _another(talk.era, error):
+                # The next connection finds out what it speaks now.
+                self.over(talk, f"it does not speak {talk.revision} any more")
             return
         finally:
             self._checking = False
@@ -372,6 +375,15 @@ class Supervisor:
         await self._crew.close()
         if self._client is not None:
             await self._client.close()
+
+
+def _another(era: Era, refusal: UnavailableError) -> bool:
+    """Whether what refuses a check is not the server that it was. A server need not know ``ping``."""
+    if refusal.lost.cause is not Cause.REFUSED:
+        return False
+    said = judge(refusal.error or refusal.lost, "").said
+    unknown = refusal.error is not None and errors.code(refusal.error) == errors.METHOD_NOT_FOUND
+    return said is Said.LEGACY if era is Era.MODERN else said is not Said.NOTHING and not unknown
 
 
 def open_upstream(
