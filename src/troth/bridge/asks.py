@@ -75,7 +75,6 @@ def narrowed(
     *,
     ask: Collection[str] = (HOST,),
     answers: Asks = NOTHING,
-    shared: bool = False,
     pooled: bool = False,
     relayed: Mapping[str, Collection[str]] | None = None,
 ) -> Asks:
@@ -85,8 +84,6 @@ def narrowed(
         asks: What the hosts can be asked (`asks_of`).
         ask: Whom the operator lets answer this upstream: `HOST` or `BROKER`. What ``answers`` holds counts without.
         answers: What is answered without a host: roots that are configured, kinds that the broker takes now.
-        shared: Whether the upstream knows several principals by one credential, and has no session of each. Then no
-            visit to an address is asked for: what one person allows there, another one would use.
         pooled: Whether one session serves hosts of several principals at once. Then no host is asked anything, since
             nothing would tell which; and the upstream is told no entry of an open map, since those of one host are not
             another's.
@@ -96,10 +93,18 @@ def narrowed(
     found = own | answers
     if ROOTS in own and ROOTS_CHANGED not in own:
         found -= {ROOTS_CHANGED}
-    if shared or pooled:
-        found -= {URL}
+    if pooled:
+        found = of_several(found)
     passed = NOTHING if pooled else frozenset(text for text in asks - ROWS if _passes(text, relayed or {}))
     return (found & ROWS) | passed
+
+
+def of_several(asks: Asks) -> Asks:
+    """What may be asked by an upstream that knows several principals by one credential, without a session of each.
+
+    That is no visit to an address: what one person allows there, another one would use.
+    """
+    return asks - {URL}
 
 
 def entries_of(capabilities: ClientCapabilities, relayed: Mapping[str, Collection[str]]) -> Asks:

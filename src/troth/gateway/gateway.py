@@ -188,10 +188,11 @@ class Gateway:
         member = self._members.get(key)
         if member is not None and spoken(member.settings) == spoken(settings):
             member.settings, member.prefix = settings, self._prefixes[settings.name]
-            return member
-        if member is not None:
-            self._end(member)
-        member = self._members[key] = self._open(settings, *key)
+        else:
+            if member is not None:
+                self._end(member)
+            member = self._members[key] = self._open(settings, *key)
+        member.shared = len(self.settings.tokens) > 1
         return member
 
     def _open(self, settings: UpstreamSettings, owner: Owner, name: str) -> Member:

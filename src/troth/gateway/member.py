@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw
 
 from troth.bridge import Bad, Kind, Outgoing, ask, errors, opened, peek
-from troth.bridge.asks import HOST, NOTHING, ROWS, client_capabilities
+from troth.bridge.asks import HOST, NOTHING, ROWS, client_capabilities, of_several
 from troth.bridge.exchange import LEVELS
 from troth.bridge.promise import CORE_TASKS, TASKS_KEY, paths, with_tasks
 from troth.gateway.model import Status, UnavailableError
@@ -149,6 +149,7 @@ class Member:
 
     Attributes:
         asks: What of it are questions.
+        shared: Whether there are other principals, which have the same credential at the upstream.
         line: The connection that it uses.
         more: Further processes, for calls about which questions may come.
         opens: Opens one.
@@ -172,6 +173,7 @@ class Member:
         self.prefix = prefix
         self.told = told
         self.asks = told & ROWS
+        self.shared = False
         self.line: Line = cast("Line", None)
         self.lists: dict[str, tuple[Item, ...]] = {}
         self.hints: dict[str, tuple[int, str]] = {}
@@ -220,13 +222,21 @@ class Member:
 
     def declares(self, revision: str) -> dict[str, object] | None:
         """Client capabilities of a request to a modern upstream; None for none."""
-        return client_capabilities(self.told, revision) if self.told else None
+        told = of_several(self.told) if self._of_several else self.told
+        return client_capabilities(told, revision) if told else None
 
     @property
     def of_hosts(self) -> Asks:
         """What hosts are asked: nothing where the operator does not let them, or where nobody knows which is meant."""
         settings = self.settings
-        return NOTHING if HOST not in settings.ask or settings.share is Share.ALWAYS else self.asks
+        if HOST not in settings.ask or settings.share is Share.ALWAYS:
+            return NOTHING
+        return of_several(self.asks) if self._of_several else self.asks
+
+    @property
+    def _of_several(self) -> bool:
+        """Whether the upstream takes several principals for one: a modern one has no session of each, but a process."""
+        return self.shared and self.era is Era.MODERN and self.settings.transport is not Transport.STDIO
 
     @property
     def conversation(self) -> Conversation | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from middle_gateway import PATIENCE, messages, serving
+from middle_gateway import MODERN, PATIENCE, messages, serving
 from middle_site import OLD, site
 
 pytestmark = pytest.mark.anyio
@@ -63,3 +63,30 @@ async def test_the_host_hears_that_its_visit_is_complete_when_its_call_has_long_
 
 
 COMPLETE = "notifications/elicitation/complete"
+
+
+@pytest.mark.behaviour("CAP-09-C1")
+@pytest.mark.parametrize(("tokens", "visits"), [(("anna",), True), (("anna", "bert"), False)])
+async def test_rule_4_a_server_that_takes_everybody_for_one_person_is_told_of_no_visits(
+    tokens: tuple[str, ...], visits: bool
+) -> None:
+    async with (
+        site(MODERN, variant="asker") as one,
+        serving(one.settings("one"), tokens=tokens) as served,
+        served.modern(token="anna", declares={"elicitation": {"form": {}, "url": {}}}) as peer,
+    ):
+        told = await peer.call("ask_url")
+        assert ("result" in told.answer) is visits
+        said = [*map(one.hears_in, one.of("tools/list")), *map(one.hears_in, one.of("tools/call"))]
+        assert {"url" in declared["elicitation"] for declared in said} == {visits}
+        assert all("form" in declared["elicitation"] for declared in said)
+
+
+@pytest.mark.behaviour("CAP-09-C1")
+async def test_rule_4_a_server_with_a_session_of_each_person_is_told_of_visits() -> None:
+    async with (
+        site(OLD, variant="asker") as one,
+        serving(one.settings("one"), tokens=("anna", "bert")) as served,
+        served.legacy(token="anna", declares=URL),
+    ):
+        assert (await one.hears("initialize"))["params"]["capabilities"] == URL
