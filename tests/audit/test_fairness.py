@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import memory
 import pytest
 
-from troth.audit.model import Outcome, TargetReport, Verdict
+from troth.audit.model import Outcome, Severity, TargetReport, Verdict
 from troth.testing import Script, Send
 from troth.testing.stdio import CONTEXT
 
@@ -134,3 +134,46 @@ def test_a_list_that_others_change_between_two_readings_depends_on_no_client(*, 
 
     report = memory.audit(but(change), [MODERN])
     assert ("cache.public-varies" in codes(report, MODERN)) is accused
+
+
+def watchable(*uris: str) -> Callable[[], Server]:
+    """Makes servers that take subscriptions to these resources only, as one does that stands for several others."""
+
+    def make() -> Server:
+        script = Script()
+
+        def server(message: Any) -> Iterator[Any]:
+            asked = message.get("params", {}).get("uri")
+            if message.get("method") == "resources/subscribe" and asked not in uris:
+                error = {"code": -32602, "message": "nobody tells of its updates"}
+                yield {"jsonrpc": "2.0", "id": message["id"], "error": error}
+                return
+            for out in script.feed(message, CONTEXT):
+                if isinstance(out, Send):
+                    params = out.message.get("params", {})
+                    if out.message.get("method") == "notifications/subscriptions/acknowledged":
+                        named = params["notifications"].get("resourceSubscriptions", [])
+                        params["notifications"]["resourceSubscriptions"] = [uri for uri in named if uri in uris]
+                    yield out.message
+
+        return server
+
+    return make
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+def test_a_server_that_takes_subscriptions_to_some_resources_is_judged_by_those(revision: str) -> None:
+    report = memory.audit(watchable("note://notes/two"), [revision])
+    assert row(report, revision, "CAP-17").verdict is Verdict.NOT_OBSERVABLE
+    (found,) = [one for one in report.revisions[revision].findings if one.code == "resources.not-watchable"]
+    assert "'note://notes/one'" in found.message
+    assert found.severity is Severity.NOTE
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+def test_a_server_that_takes_no_subscription_is_broken(revision: str) -> None:
+    report = memory.audit(watchable(), [revision])
+    found = row(report, revision, "CAP-17")
+    assert found.verdict is Verdict.BROKEN
+    assert "resources.not-watchable" not in codes(report, revision)
+    assert "note://notes/one" in str(found)

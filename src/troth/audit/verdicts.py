@@ -143,6 +143,7 @@ FINDINGS: dict[str, Meaning] = {
     "resources.not-found-code": Meaning(
         Severity.NOTE, "A resource that does not exist is refused with another code.", "N-RES-32002"
     ),
+    "resources.not-watchable": Meaning(Severity.NOTE, "Some resources take subscriptions, and others do not."),
     "result.leaked-member": Meaning(Severity.NOTE, "Results carry members of another revision."),
     "result.members": Meaning(Severity.WARNING, "A result lacks members that its schema requires."),
     "touch.failed": Meaning(Severity.WARNING, "The command that was to change something did not work."),

@@ -200,6 +200,7 @@ async def test_what_nobody_can_watch_is_refused_in_the_same_way_everywhere(upstr
                     error = (await peer.ask("resources/subscribe", {"uri": uri})).error
                     known = {"nowhere": -32002, "undeclared": -32602, "refused": -32002 if upstream == OLD else -32602}
                     assert error["code"] == known[case], error
+                    assert ("upstream one offers no subscriptions" in error["message"]) is (case == "undeclared")
                     assert (await peer.ask("resources/subscribe", {"uri": f"two+{ONE}"})).result == {}
             async with served.modern() as peer:
                 inbox = await peer.listen(resourceSubscriptions=[uri, f"two+{ONE}"], toolsListChanged=True)

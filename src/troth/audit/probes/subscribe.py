@@ -6,7 +6,7 @@ stream, and the request is gone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from troth.audit.context import mapping, told
 from troth.audit.model import Severity, Verdict
@@ -15,27 +15,96 @@ from troth.audit.probes.list_changed import KINDS, tag
 from troth.audit.probes.resources import ABSENT_URI
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from troth.audit.context import Context
     from troth.audit.model import Frame
     from troth.audit.wire.types import Reply
 
 ROW = "CAP-17"
 UPDATED = "notifications/resources/updated"
+OTHERS = 4
+"""Further resources that are tried where the first takes no subscription."""
 HINT = "Name a tool that changes the first resource with --change-tool, or a command with --touch."
 
 
+class Tried(NamedTuple):
+    """What became of one subscription.
+
+    Attributes:
+        taken: Whether it stands.
+        others: Whether another resource may be answered otherwise.
+        proof: What was exchanged.
+    """
+
+    taken: bool
+    others: bool
+    proof: tuple[Reply | Frame, ...]
+
+
 async def start(ctx: Context) -> None:
-    """Subscribes to the first resource before anything is provoked. What counts is whether updates come (gap G-16)."""
+    """Subscribes to a resource before anything is provoked. What counts is whether updates come (gap G-16).
+
+    That is the first resource, unless it is refused and another one is not: a server that stands for several offers
+    what some of them offer, and not for the resources of the others.
+    """
     listed = ctx.lists["resources/list"].names("uri")
-    uri = listed[0] if listed else ABSENT_URI
+    declared = ctx.declares(ROW)
+    uris = (_candidates(listed) if declared else listed[:1]) or (ABSENT_URI,)
+    subscribe = _listened if ctx.modern else _subscribed
+    refused: list[Tried] = []
+    for uri in uris:
+        tried = await subscribe(ctx, uri)
+        if tried.taken:
+            ctx.subscribed = uri
+        if tried.taken or not tried.others:
+            break
+        refused.append(tried)
+    if ctx.subscribed is None:
+        ctx.subscribed = uris[0]
+        if ctx.modern and len(refused) > 1:
+            await _listened(ctx, uris[0])
+    elif refused:
+        names = ", ".join(repr(uri) for uri in uris[: len(refused)])
+        evidence = [one for tried in refused for one in tried.proof]
+        ctx.finding("resources.not-watchable", f"Declared, and refused for {names}.", *evidence, rows=(ROW,))
     if ctx.modern:
-        session = await ctx.alive()
-        filters: dict[str, object] = {kind.filter: True for kind in KINDS}
-        filters["resourceSubscriptions"] = [uri, ABSENT_URI] if listed else [uri]
-        ctx.listen = await session.listen(filters)
-    ctx.subscribed = uri
-    ctx.subscription = await ctx.call("resources/subscribe", {"uri": uri})
-    ctx.before = await ctx.call("resources/read", {"uri": uri}) if listed and ctx.declares(ROW) else None
+        ctx.subscription = await ctx.call("resources/subscribe", {"uri": ctx.subscribed})
+    ctx.before = await ctx.call("resources/read", {"uri": ctx.subscribed}) if listed and declared else None
+
+
+def _candidates(listed: tuple[str, ...]) -> tuple[str, ...]:
+    """The first resource, and a few others: those first that begin otherwise, as those of another server do."""
+    firsts = {"/".join(uri.split("/")[:3]): uri for uri in reversed(listed)}
+    others = [uri for uri in listed if uri in firsts.values()]
+    return tuple(dict.fromkeys((*others, *listed)))[: 1 + OTHERS]
+
+
+async def _subscribed(ctx: Context, uri: str) -> Tried:
+    """Subscribes in the way of the legacy revisions. The first reply is kept unless a later one is better."""
+    reply = await ctx.call("resources/subscribe", {"uri": uri})
+    if ctx.subscription is None or reply.ok:
+        ctx.subscription = reply
+    return Tried(reply.ok, reply.refused and not refused_rightly(reply), (reply,))
+
+
+async def _listened(ctx: Context, uri: str) -> Tried:
+    """Opens a listen for a resource, in the place of one whose acknowledgement left another one out."""
+    session = await ctx.alive()
+    if ctx.listen is not None:
+        await session.close_listen(ctx.listen)
+    filters: dict[str, object] = {kind.filter: True for kind in KINDS}
+    filters["resourceSubscriptions"] = list(dict.fromkeys((uri, ABSENT_URI)))
+    ctx.listen = await session.listen(filters)
+    acknowledged = ctx.listen.acknowledged
+    taken = acknowledged is not None and uri in _honoured(acknowledged)
+    return Tried(taken, acknowledged is not None, tuple(ctx.listen.frames))
+
+
+def _honoured(acknowledged: Mapping[str, object]) -> list[str]:
+    """The resources that an acknowledgement names."""
+    named = acknowledged.get("resourceSubscriptions")
+    return [uri for uri in cast("list[object]", named) if isinstance(uri, str)] if isinstance(named, list) else []
 
 
 async def probe(ctx: Context) -> None:
@@ -135,9 +204,7 @@ async def _modern(ctx: Context, reply: Reply, updates: tuple[Frame, ...], mine: 
             rows=(ROW,),
         )
     listen = ctx.listen
-    honoured = listen.acknowledged.get("resourceSubscriptions") if listen and listen.acknowledged else None
-    entries = cast("list[object]", honoured) if isinstance(honoured, list) else []
-    uris = [uri for uri in entries if isinstance(uri, str)]
+    uris = _honoured(listen.acknowledged) if listen and listen.acknowledged else []
     frames = tuple(listen.frames) if listen is not None else ()
     loose = tuple(frame for frame in updates if tag(frame) is None)
     if loose and not uris:

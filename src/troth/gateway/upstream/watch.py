@@ -101,7 +101,7 @@ class Watch:
     async def subscribe(self, uri: str) -> None:
         """See `Upstream.subscribe`. While the upstream is away the wish is kept, and made true later."""
         if self._promised is False:
-            raise UnavailableError(Lost(Cause.REFUSED, f"{self.name} does not promise resources.subscribe"))
+            raise UnavailableError(Lost(Cause.REFUSED, f"upstream {self.name} offers no subscriptions"))
         self.counts[uri] = self.counts.get(uri, 0) + 1
         if self._maker is None:
             return
