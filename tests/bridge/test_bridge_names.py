@@ -104,6 +104,7 @@ def test_a_name_that_some_host_takes_passes(name):
         ("a\x9bm", "control"),
         ("a\u2028b", "control"),
         ("a\ud800", "control"),
+        ("a\u202etxt.exe", "turns text around"),
         ("a" * (MOST_NAME + 1), "more than 512"),
     ],
 )

@@ -79,3 +79,8 @@ def test_a_member_that_is_no_list_of_servers_is_told_with_its_line(tmp_path: Pat
     path = tmp_path / "mcp.json"
     path.write_text('{\n"mcpServers": 3}', "utf-8")
     assert read_servers(str(path), {}) == Fault(str(path), "mcpServers", "must be an object of servers by name", "", 2)
+
+
+def test_a_name_that_would_write_elsewhere_in_a_terminal_is_shown_escaped() -> None:
+    told = str(Fault("mcp.json", "mcpServers.\x1b[2J\n\u202e", "must be an object"))
+    assert told == "mcp.json: mcpServers.\\x1b[2J\\n\\u202e: must be an object."

@@ -109,6 +109,18 @@ async def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
         await SqliteStore(tmp_path / "state" / "tasks.sqlite").count()
 
 
+async def test_a_full_disk_is_no_reason_to_remove_what_is_kept(tmp_path: Path) -> None:
+    database = Database(tmp_path / "any.sqlite", ("CREATE TABLE texts (t TEXT)",), 1)
+
+    def fill(connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA max_page_count = 3")
+        connection.execute("INSERT INTO texts VALUES (?)", ("x" * 100_000,))
+
+    with pytest.raises(StoreError, match="disk is full; see to its folder and the space there"):
+        await database.run(fill)
+    await database.close()
+
+
 async def test_a_transaction_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     database = Database(tmp_path / "any.sqlite", ("CREATE TABLE numbers (n INTEGER)",), 1)
 

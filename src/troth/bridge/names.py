@@ -35,6 +35,9 @@ _VIEWS = "ui://"
 _UNPRINTED = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Categories of Unicode that stand in no name: controls, halves of characters, ends of lines and paragraphs."""
 
+TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that turn the direction of text around: what stands beside them may be shown elsewhere, or as another."""
+
 
 def prefix_for(name: str) -> str | None:
     """The prefix that an upstream of this name gets unless one is configured.
@@ -83,7 +86,7 @@ def name_problem(name: str) -> str:
         return f"the name has more than {MOST_NAME} characters"
     if not name.isprintable() and any(category(letter) in _UNPRINTED for letter in name):
         return "the name has a control character"
-    return ""
+    return "the name has a character that turns text around" if not TURNS.isdisjoint(name) else ""
 
 
 def host_uri(prefix: str, uri: str) -> str:

@@ -26,6 +26,7 @@ from troth.bridge.errors import ErrorValue, not_supported, unknown_method
 from troth.bridge.fields import Field, fields_of, limited
 from troth.bridge.levels import members
 from troth.bridge.model import BAD_PARAMS, Bad, Frame, Id, PeekedMeta
+from troth.bridge.names import TURNS
 from troth.bridge.sampling import messages_for, tools_for, uses_tools
 from troth.bridge.tree import members_of, text
 from troth.register import Side, register
@@ -141,8 +142,6 @@ _RESERVED: Final = frozenset(PeekedMeta.__annotations__)
 _ENTRY: Final = ("method", "params")
 
 _ADDRESS: Final = re.compile(r"https?://[^/?#\\]", re.IGNORECASE)
-_TURNS: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that turn the direction of text around: a name in front of them may be shown elsewhere."""
 
 _read_number = msgspec.json.Decoder(int | float).decode
 
@@ -298,7 +297,7 @@ def entry(question: Question, params: Mapping[str, object]) -> dict[str, object]
 
 def named(upstream: str, message: str) -> str:
     """A message to a person that says who asks, without what could hide that from the person."""
-    clean = "".join(letter for letter in message if (letter.isprintable() or letter in "\n\t") and letter not in _TURNS)
+    clean = "".join(letter for letter in message if (letter.isprintable() or letter in "\n\t") and letter not in TURNS)
     return f"{upstream} asks: {clean}"
 
 

@@ -36,7 +36,8 @@ class Fault:
     @property
     def words(self) -> str:
         """Path, problem and mend in one sentence, without the place."""
-        told = f"{self.path}: {self.problem}" if self.path else self.problem
+        path = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in self.path)
+        told = f"{path}: {self.problem}" if path else self.problem
         whole = f"{told}; {self.mend}" if self.mend else told
         return whole if whole.endswith("?") else f"{whole}."
 

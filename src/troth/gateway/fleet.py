@@ -342,7 +342,8 @@ class Fleet:
     def instructions(self) -> str:
         """What the upstreams say of how to use them; of several under their names."""
         told = [(member.name, member.conversation.instructions) for member in self.members if member.conversation]
-        told = [(name, text.strip()) for name, text in told if text.strip()]
+        most = self._limits.instructions
+        told = [(name, text.strip()[:most]) for name, text in told if text.strip()]
         if len(self.members) == 1:
             return told[0][1] if told else ""
         return "\n\n".join(f"# {name}\n\n{text}" for name, text in told)

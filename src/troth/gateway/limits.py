@@ -25,6 +25,8 @@ class Limits:
         listed: Most items of one list of one upstream; the rest is left out and said.
         listed_bytes: Most bytes of one list of one upstream over all its pages, as the largest single page.
         pages: Most pages of one list of one upstream.
+        instructions: Most characters of the instructions of one upstream, which hosts hand to their models; the rest is
+            left out.
         principal_subscriptions: Most subscribed URIs of all sessions and listens of one fleet of upstreams.
         subscriptions: Most subscribed URIs of one session or listen.
         queue: Most bytes that wait for one slow host on one stream.
@@ -87,6 +89,7 @@ class Limits:
     listed: int = 10_000
     listed_bytes: int = 16 * 1024 * 1024
     pages: int = 1000
+    instructions: int = 64 * 1024
     subscriptions: int = 1024
     principal_subscriptions: int = 8192
     queue: int = 8 * 1024 * 1024

@@ -68,7 +68,9 @@ class Database:
                 connection.rollback()
                 raise
         except (sqlite3.Error, OSError) as error:
-            hint = "remove it to begin anew" if isinstance(error, sqlite3.DatabaseError) else "see to its folder"
+            # Of its own kind is what the file holds; a full disk or a lock is an error of operation.
+            damaged = type(error) is sqlite3.DatabaseError
+            hint = "remove it to begin anew" if damaged else "see to its folder and the space there"
             raise StoreError(f"{self.path}: cannot be used: {error}; {hint}") from error
         return result
 

@@ -178,6 +178,14 @@ async def test_instructions_of_all_stand_under_their_names(revision: str) -> Non
             assert await told(served) == "# first\n\nA server for tests.\n\n# second\n\nA server for tests."
 
 
+async def test_instructions_are_handed_on_up_to_their_limit() -> None:
+    limits = Limits(instructions=8)
+    async with site(OLD) as one, serving(one.settings("one"), limits=limits) as served:
+        await served.ready()
+        async with served.legacy() as peer:
+            assert peer.opening["instructions"] == "A server"
+
+
 BAD = {
     "missing": None,
     "exits": "raise SystemExit(3)",
