@@ -39,7 +39,8 @@ EARLY: Final = 16
 
 
 TELLING: Final = 1.0
-"""Seconds that a call waits for roots that its upstream asked for before it. Hosts tell them without a person."""
+"""Seconds from a question on in which calls wait for roots that their upstream asked for before. Hosts tell them
+without a person; one that never does delays no call after that."""
 
 
 class _Answer(msgspec.Struct):
@@ -145,6 +146,7 @@ class Outsiders:
         self._roots: WeakKeyDictionary[Conversation, Mapping[str, msgspec.Raw]] = WeakKeyDictionary()
         self._changed: asyncio.TimerHandle | None = None
         self._news = anyio.Event()
+        self._since: WeakKeyDictionary[Conversation, float] = WeakKeyDictionary()
         self._settled: WeakKeyDictionary[Conversation, float] = WeakKeyDictionary()
 
     @property
@@ -238,6 +240,8 @@ class Outsiders:
 
     def carry(self, conversation: Conversation, call: Call, questions: Sequence[Question]) -> None:
         """Notes that a call has these questions answered."""
+        if questions:
+            self._since[conversation] = self._loop.time()
         self._carried.update({(conversation, cast("Id", question.id)): call for question in questions})
 
     def answered(self, conversation: Conversation, number: Id, line: bytes) -> None:
@@ -259,6 +263,7 @@ class Outsiders:
         key = (conversation, cast("Id", question.id))
         outside = Outside(question, conversation, key[1], session, partial(self._ended, key))
         self._open[key] = outside
+        self._since[conversation] = self._loop.time()
         outside.send(params, member.settings.ask_timeout)
         return True
 
@@ -273,8 +278,9 @@ class Outsiders:
 
     async def told(self, conversation: Conversation) -> None:
         """Waits for a moment until a host has answered what this session of an upstream asked before a call."""
-        if self._open or self._carried:
-            with anyio.move_on_after(TELLING):
+        rest = self._since.get(conversation, -TELLING) + TELLING - self._loop.time()
+        if rest > 0:
+            with anyio.move_on_after(rest):
                 while any(asker is conversation for asker, _ in (*self._open, *self._carried)):
                     await self._news.wait()
         rest = self._settled.get(conversation, 0.0) - self._loop.time()

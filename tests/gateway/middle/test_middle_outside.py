@@ -10,6 +10,7 @@ import pytest
 from middle_gateway import Legacy, Served, Told, serving
 from middle_site import MODERN, OLD, Site, site, until
 
+from troth.gateway import outside
 from troth.gateway.limits import Limits
 from troth.gateway.settings import Transport, UpstreamSettings
 
@@ -359,3 +360,15 @@ async def test_rule_5_a_further_process_of_a_legacy_host_knows_its_roots_before_
         await reply(peer, await inbox.until(lambda message: message.get("method") == "roots/list", 1))
         assert words(await other) == "file:///mine"
         held.cancel()
+
+
+async def test_a_host_that_never_tells_its_roots_delays_no_call_for_long(
+    eager: UpstreamSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outside, "TELLING", 0.05)
+    async with serving(eager, eager=False) as served, served.legacy(declares=ROOTS) as peer:
+        inbox = await peer.listen()
+        await inbox.method("roots/list")
+        assert words(await peer.call("where")) == "nowhere"
+        (fleet,) = served.gateway.every_fleet()
+        assert not fleet.outside.idle
