@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from troth.bridge import Cause, Lost, Outgoing, ask, errors
+from troth.bridge import BAD_PARAMS, NOT_A_MESSAGE, Cause, Lost, Outgoing, ask, errors
 from troth.bridge.asks import NOTHING
 from troth.gateway.crew import Crew
 from troth.gateway.model import Status, UnavailableError
 from troth.gateway.upstream.conversation import SESSION_LOST, Talk
 from troth.gateway.upstream.dial import DownError, Way, again, dial
 from troth.gateway.upstream.envelope import Envelope
-from troth.gateway.upstream.era import Said, judge
+from troth.gateway.upstream.era import MODERN_CODES, Said, judge
 from troth.gateway.upstream.links import open_client, open_link
 from troth.gateway.upstream.pause import Pause
 from troth.gateway.upstream.waiting import Counts
@@ -46,6 +46,10 @@ CHECK: Final = 5.0
 """Seconds that an upstream gets to answer whether it is still there, after an answer of it broke off."""
 CHECKS: Final = {Era.LEGACY: "ping", Era.MODERN: "server/discover"}
 LOGGING: Final = "logging"
+
+
+NO_PING: Final = MODERN_CODES | {BAD_PARAMS, NOT_A_MESSAGE}
+"""Codes with which a server of another era refuses a legacy ``ping``, in which there is nothing else to refuse."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,12 +382,12 @@ class Supervisor:
 
 
 def _another(era: Era, refusal: UnavailableError) -> bool:
-    """Whether what refuses a check is not the server that it was. A server need not know ``ping``."""
+    """Whether what refuses a check is not the server that it was. A legacy one need not know ``ping``."""
     if refusal.lost.cause is not Cause.REFUSED:
         return False
-    said = judge(refusal.error or refusal.lost, "").said
-    unknown = refusal.error is not None and errors.code(refusal.error) == errors.METHOD_NOT_FOUND
-    return said is Said.LEGACY if era is Era.MODERN else said is not Said.NOTHING and not unknown
+    if era is Era.MODERN:
+        return judge(refusal.error or refusal.lost, "").said is Said.LEGACY
+    return refusal.error is not None and errors.code(refusal.error) in NO_PING
 
 
 def open_upstream(
