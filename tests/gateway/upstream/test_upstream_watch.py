@@ -166,7 +166,7 @@ async def test_a_subscription_that_is_not_acknowledged_is_refused(tmp_path: Path
 async def test_what_does_not_promise_subscriptions_is_never_asked_for_one(tmp_path: Path, revision: str) -> None:
     declared = {"tools": {}, "resources": {"listChanged": True}}
     async with watched(tmp_path, revision, declared) as (one, _ears, talk, log):
-        with pytest.raises(UnavailableError, match="does not promise") as refused:
+        with pytest.raises(UnavailableError, match="offers no subscriptions") as refused:
             await one.subscribe("a://1")
         assert refused.value.lost.cause is Cause.REFUSED
         await one.unsubscribe("a://1")
