@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from troth.bridge import Id
+    from troth.bridge.asks import Asks
     from troth.bridge.errors import ErrorValue
     from troth.bridge.exchange_model import HostQuestion, Round
     from troth.bridge.questions import Question
@@ -41,13 +42,14 @@ class CallDesk:
         owner: The upstream that asks.
         keep: Seconds for which a parked call waits for its host.
         revision: Revision of the upstream.
+        visits: What people who watch are asked besides.
     """
 
-    def __init__(self, asked: Asked, owner: Member, keep: float, revision: str) -> None:
+    def __init__(self, asked: Asked, owner: Member, keep: float, revision: str, visits: Asks = NOTHING) -> None:
         self._asked = asked
         self._owner = owner
         self._keep = keep
-        declares = owner.declares(revision)
+        declares = owner.declares(revision, visits)
         self.declares: Mapping[str, object] | None = None if owner.era is Era.LEGACY else declares
         self._sent: dict[str, Id] = {}
         self._brokers: dict[str, str] = {}
@@ -137,6 +139,9 @@ class CallDesk:
         broker = self._asked.gateway.broker
         if broker is None:
             call.others_answered(question.key, replies.refusal(question, NOTHING))
+            return
+        if question.kind is QuestionKind.URL and not broker.watched:
+            call.others_answered(question.key, replies.expired(question))
             return
         kept = await broker.ask(
             question.kind,

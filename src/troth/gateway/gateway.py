@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import anyio
 
-from troth.bridge.asks import BROKER, FORM, NOTHING, OPEN, ROOTS, ROWS, SAMPLING, asks_of, entries_of, narrowed
+from troth.bridge.asks import (
+    BROKER,
+    FORM,
+    NOTHING,
+    OPEN,
+    ROOTS,
+    ROWS,
+    SAMPLING,
+    URL,
+    asks_of,
+    entries_of,
+    narrowed,
+)
 from troth.gateway.fleet import Fleet
 from troth.gateway.lines import Line, Spare
 from troth.gateway.member import Member
@@ -54,7 +66,10 @@ ONE_HOST = "stdio"
 """The principal that is a single host: whoever started the gateway on its pipes."""
 
 BROKERED: Final = frozenset({FORM, SAMPLING})
-"""What the broker takes. A visit to an address needs somebody who watches, which no declaration can promise."""
+"""What the broker takes at any time."""
+
+VISITS: Final = frozenset({URL})
+"""What it takes while somebody watches."""
 
 EVERYBODY = Owner("")
 """The owner of members that every principal uses."""
@@ -220,6 +235,11 @@ class Gateway:
         """What is answered to an upstream without a host: configured roots, and what the broker takes."""
         roots = NOTHING if settings.roots is None else frozenset({ROOTS})
         return roots | (BROKERED if self.broker is not None and BROKER in settings.ask else NOTHING)
+
+    def visits(self, member: Member) -> Asks:
+        """What an upstream may ask besides while somebody watches its questions: a visit to an address."""
+        watched = self.broker is not None and self.broker.watched
+        return VISITS if watched and member.sends_people else NOTHING
 
     def _connect(self, group: tuple[Owner, str], member: Member) -> None:
         """Opens a line for a member."""

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw
 
 from troth.bridge import Bad, Kind, Outgoing, ask, errors, opened, peek
-from troth.bridge.asks import HOST, NOTHING, ROWS, client_capabilities, of_several
+from troth.bridge.asks import BROKER, HOST, NOTHING, ROWS, client_capabilities, of_several
 from troth.bridge.exchange import LEVELS
 from troth.bridge.promise import CORE_TASKS, TASKS_KEY, paths, with_tasks
 from troth.gateway.model import Status, UnavailableError
@@ -220,10 +220,20 @@ class Member:
         """
         self.lists, self.hints, self.tasks = dict(other.lists), dict(other.hints), other.tasks
 
-    def declares(self, revision: str) -> dict[str, object] | None:
-        """Client capabilities of a request to a modern upstream; None for none."""
-        told = of_several(self.told) if self._of_several else self.told
+    def declares(self, revision: str, more: Asks = NOTHING) -> dict[str, object] | None:
+        """Client capabilities of a request to a modern upstream, with what holds for that one; None for none."""
+        told = (of_several(self.told) if self._of_several else self.told) | more
         return client_capabilities(told, revision) if told else None
+
+    @property
+    def sends_people(self) -> bool:
+        """Whether it may send people who watch its questions to an address.
+
+        They watch or do not, which only a modern upstream can be told, with each request.
+        """
+        settings = self.settings
+        mine = settings.share is not Share.ALWAYS and not self._of_several
+        return mine and BROKER in settings.ask and self.era is Era.MODERN
 
     @property
     def of_hosts(self) -> Asks:

@@ -323,17 +323,18 @@ def _call(asked: Asked, target: Target) -> Call:
             None if owner.told == owner.asks else client_capabilities(owner.told - owner.asks, conversation.revision)
         )
         return Call(Exchange(called), conversation, asked.stream, declares=declares)
+    visits = asked.gateway.visits(owner)
     called = msgspec.structs.replace(
         called,
         asks=owner.of_hosts & host.asks,
-        elsewhere=owner.asks & asked.gateway.answers(owner.settings),
+        elsewhere=(owner.asks & asked.gateway.answers(owner.settings)) | visits,
         mark=token_urlsafe(12),
         deadline=owner.settings.ask_timeout,
         keep=asked.gateway.limits.parked_time,
         resume=resume,
         check=forms.check,
     )
-    desk = CallDesk(asked, owner, called.keep, conversation.revision)
+    desk = CallDesk(asked, owner, called.keep, conversation.revision, visits)
     if wrap is not None:
         return Call(Exchange(called), conversation, asked.stream, wrap(desk))
     if ROOTS not in called.asks or conversation.era is Era.MODERN:
