@@ -82,6 +82,38 @@ async def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path
     assert path.read_text().startswith("this is something else")
 
 
+async def test_a_damaged_file_that_was_removed_is_begun_anew_by_those_who_had_it_open(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.sqlite"
+    store = SqliteStore(path)
+    await store.create(task())
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    path.write_bytes(b"\xa5" * path.stat().st_size)
+    with pytest.raises(StoreError, match="remove it to begin anew"):
+        await store.create(task("another"))
+    for ending in ("", "-wal", "-shm"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
+    await store.create(task("third"))
+    assert path.exists()
+    await store.close()
+
+
+async def test_a_file_that_somebody_else_holds_is_not_to_be_removed(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.sqlite"
+    database = Database(path, ("CREATE TABLE numbers (n INTEGER)",), 1)
+    await database.run(lambda connection: connection.execute("PRAGMA busy_timeout = 0"), write=False)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        with pytest.raises(StoreError, match="locked") as raised:
+            await database.run(lambda connection: connection.execute("INSERT INTO numbers VALUES (1)"))
+        assert "remove" not in str(raised.value)
+    finally:
+        other.close()
+    await database.close()
+
+
 async def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tasks.sqlite"
     with sqlite3.connect(path) as connection:

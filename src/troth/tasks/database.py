@@ -70,6 +70,9 @@ class Database:
         except (sqlite3.Error, OSError) as error:
             # Of its own kind is what the file holds; a full disk or a lock is an error of operation.
             damaged = type(error) is sqlite3.DatabaseError
+            if damaged:
+                # Whoever removes the file begins anew without a new process.
+                self._close()
             hint = "remove it to begin anew" if damaged else "see to its folder and the space there"
             raise StoreError(f"{self.path}: cannot be used: {error}; {hint}") from error
         return result
