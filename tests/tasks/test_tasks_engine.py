@@ -13,7 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from msgspec import Raw
 
 from troth.bridge.errors import ErrorValue
-from troth.tasks import Asked, Engine, Job, MemoryStore, Outcome, Requester, Status, Task, TaskLimits, work
+from troth.tasks import Asked, Engine, Job, MemoryStore, Outcome, Requester, Status, StoreError, Task, TaskLimits, work
 from troth.tasks.engine import EXPIRED, FAULT, LOST
 
 if TYPE_CHECKING:
@@ -508,6 +508,49 @@ async def test_work_that_is_stopped_with_its_process_leaves_the_task_to_the_next
         await anyio.wait_all_tasks_blocked()
         group.cancel_scope.cancel()
     assert (await now(engine, task)).status is Status.WORKING
+
+
+class FullDisk(MemoryStore):
+    """A store in which nothing can be written for a while, nor read if that is wanted."""
+
+    def __init__(self, *, unread: bool) -> None:
+        super().__init__()
+        self.unread = unread
+        self.left = 0
+        self.met = anyio.Event()
+
+    def _fail(self) -> None:
+        if self.left:
+            self.left -= 1
+            self.met.set()
+            raise StoreError("the disk is full")
+
+    async def get(self, task_id: str) -> Task | None:
+        if self.unread:
+            self._fail()
+        return await super().get(task_id)
+
+    async def update(self, task: Task) -> bool:
+        self._fail()
+        return await super().update(task)
+
+
+@pytest.mark.parametrize("unread", [False, True])
+async def test_work_whose_end_cannot_be_kept_ends_its_task_as_soon_as_it_can(clock: Clock, unread: bool) -> None:
+    store = FullDisk(unread=unread)
+    engine = Engine(store, TaskLimits(recheck=0.01), clock=clock)
+    task = await made(engine)
+
+    async def do(_job: Job) -> Outcome:
+        store.left = 5
+        if unread:
+            # Whoever looks whether the task has ended meets the full disk, too.
+            await store.met.wait()
+        return DONE
+
+    with anyio.fail_after(30):
+        await work(engine, task, do)
+    assert (await now(engine, task)).outcome == DONE
 
 
 # A model

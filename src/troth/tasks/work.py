@@ -9,7 +9,7 @@ import anyio
 
 from troth.bridge.errors import ErrorValue
 from troth.tasks.engine import FAULT
-from troth.tasks.model import Outcome
+from troth.tasks.model import Outcome, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -74,7 +74,8 @@ async def work(engine: Engine, task: Task, do: Callable[[Job], Awaitable[Outcome
     """Does the work of a task and ends it. Whoever owns the engine spawns this.
 
     If the task ends first (cancelled, out of time), the work is cancelled. If this is cancelled, because the process
-    ends, the task stays unfinished, and the next run looks after it (`Engine.recover`).
+    ends, the task stays unfinished, and the next run looks after it (`Engine.recover`). While the store fails, as on a
+    full disk, the end is tried again until the time of the task is over.
 
     Args:
         engine: The engine.
@@ -84,7 +85,7 @@ async def work(engine: Engine, task: Task, do: Callable[[Job], Awaitable[Outcome
     async with anyio.create_task_group() as group:
 
         async def watch() -> None:
-            await engine.gone(task.id)
+            await _tried(engine, task, lambda: engine.gone(task.id))
             group.cancel_scope.cancel()
 
         group.start_soon(watch)
@@ -93,5 +94,21 @@ async def work(engine: Engine, task: Task, do: Callable[[Job], Awaitable[Outcome
         except Exception:
             _log.exception("the work of a task failed")
             outcome = Outcome(error=FAULT)
-        await engine.finish(task.id, outcome)
+        await _tried(engine, task, lambda: engine.finish(task.id, outcome))
         group.cancel_scope.cancel()
+
+
+async def _tried(engine: Engine, task: Task, act: Callable[[], Awaitable[object]]) -> None:
+    """Does something with the store of a task, again and again while that fails, for as long as the task may live."""
+    said = False
+    with anyio.move_on_after(task.ttl / 1000):
+        while True:
+            try:
+                await act()
+            except StoreError as error:
+                if not said:
+                    _log.error("a task cannot be looked after, and is tried again: %s", error)
+                said = True
+                await anyio.sleep(engine.limits.recheck)
+            else:
+                return
