@@ -7,6 +7,7 @@ gets them as the answer to its request, with a sealed state by which its retry f
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from typing import TYPE_CHECKING, cast
 
@@ -20,6 +21,7 @@ from troth.gateway.model import Answer, Sort
 from troth.gateway.parking import Parked
 from troth.gateway.seal import digest, of_round
 from troth.register import Era
+from troth.tasks.model import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,8 +32,11 @@ if TYPE_CHECKING:
     from troth.bridge.exchange_model import HostQuestion, Round
     from troth.bridge.questions import Question
     from troth.gateway.asked import Asked
+    from troth.gateway.broker import Broker
     from troth.gateway.calls import Call
     from troth.gateway.member import Member
+
+_log = logging.getLogger(__name__)
 
 
 class CallDesk:
@@ -85,8 +90,8 @@ class CallDesk:
         session = self._asked.session
         gateway = self._asked.gateway
         for key in keys:
-            pending = self._brokers.pop(key, None)
-            if pending is not None and gateway.broker is not None:
+            pending = self._brokers.pop(key, "")
+            if pending and gateway.broker is not None:
                 gateway.crew.spawn(gateway.broker.cancel(pending, reason), "take a question back")
             number = self._sent.pop(key, None)
             if number is not None and session is not None:
@@ -143,6 +148,16 @@ class CallDesk:
         if question.kind is QuestionKind.URL and not broker.watched:
             call.others_answered(question.key, replies.expired(question))
             return
+        try:
+            reply = await self._by_people(broker, question)
+        except StoreError as error:
+            _log.error("a question of %s cannot be kept for people: %s", self._owner.name, error)
+            reply = replies.expired(question, "it cannot be kept for people")
+        self._brokers.pop(question.key, None)
+        call.others_answered(question.key, reply)
+
+    async def _by_people(self, broker: Broker, question: Question) -> Reply:
+        self._brokers[question.key] = ""
         kept = await broker.ask(
             question.kind,
             question.params,
@@ -151,12 +166,13 @@ class CallDesk:
             seconds=self._owner.settings.ask_timeout,
         )
         if not isinstance(kept, Pending):
-            call.others_answered(question.key, Reply(error=kept))
-            return
-        self._brokers[question.key] = kept.id
-        found = await broker.wait(kept.id)
-        self._brokers.pop(question.key, None)
-        call.others_answered(question.key, _reply(question, found))
+            return Reply(error=kept)
+        if question.key in self._brokers:
+            self._brokers[question.key] = kept.id
+        else:
+            # It was taken back while it was being written.
+            await broker.cancel(kept.id, "no longer needed")
+        return _reply(question, await broker.wait(kept.id))
 
     def _configured(self, question: Question) -> Reply | None:
         """What the operator configured as the answer; None if that is for the broker."""

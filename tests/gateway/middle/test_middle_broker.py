@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from middle_gateway import MODERN, PATIENCE, Modern, Told, server, serving
 
-from troth.gateway.broker import Broker, Pending
+from troth.gateway.broker import Broker, Pending, State
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
+    from troth.bridge.errors import ErrorValue
     from troth.gateway.gateway import Gateway
 
 pytestmark = pytest.mark.anyio
@@ -88,3 +89,48 @@ async def test_a_legacy_server_is_never_told_that_it_may_send_people_somewhere(t
         told = await peer.call("ask_url")
         assert told.result["isError"]
         assert await broker.pending() == ()
+
+
+@pytest.mark.parametrize(("tool", "said"), [("ask_form", "cancel"), ("ask_sampling", "it cannot be kept for people")])
+async def test_a_question_that_cannot_be_kept_is_answered_at_once(tool: str, said: str, tmp_path: Path) -> None:
+    settings = server("one", "--variant", "asker", "--revision", "2025-11-25", ask=("host", "broker"), ask_timeout=3600)
+    (tmp_path / "state").write_text("a file where a folder belongs")
+    async with serving(settings, eager=False) as served:
+        gateway = served.gateway
+        path = tmp_path / "state" / "questions.db"
+        gateway.broker = Broker(path, gateway.limits, run="r", clock=time.time, crew=gateway.crew)
+        async with served.modern() as peer, asyncio.timeout(PATIENCE):
+            assert said in str((await peer.call(tool)).answer)
+
+
+class Slow(Broker):
+    """Hands out what it kept when it is told to."""
+
+    def __init__(self, path: Path, gateway: Gateway) -> None:
+        super().__init__(path, gateway.limits, run="r", clock=time.time, crew=gateway.crew)
+        self.kept: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.go = asyncio.Event()
+
+    async def ask(self, *given: Any, **more: Any) -> Pending | ErrorValue:
+        found = await super().ask(*given, **more)
+        assert isinstance(found, Pending)
+        self.kept.set_result(found.id)
+        await self.go.wait()
+        return found
+
+
+async def test_people_are_not_asked_for_a_call_that_was_cancelled_meanwhile(tmp_path: Path) -> None:
+    settings = server("one", "--variant", "asker", "--revision", "2025-11-25", ask=("host", "broker"), ask_timeout=3600)
+    async with serving(settings, eager=False) as served:
+        broker = served.gateway.broker = Slow(tmp_path / "questions.db", served.gateway)
+        try:
+            async with served.legacy() as peer, asyncio.timeout(PATIENCE):
+                call = asyncio.get_running_loop().create_task(peer.call("ask_form"))
+                name = await broker.kept
+                await peer.notify("notifications/cancelled", {"requestId": 1})
+                await call
+                broker.go.set()
+                assert (found := await broker.wait(name)) is not None
+                assert found.state is State.CANCELLED
+        finally:
+            await broker.close()

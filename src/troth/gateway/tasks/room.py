@@ -415,9 +415,15 @@ class Tasks:
                 self._crew.spawn(first(made), "a task of an upstream is there")
             if made.statusMessage != last:
                 last = made.statusMessage
-                self._crew.spawn(self.engine.say(task.id, last), "words of a task")
+                self._crew.spawn(self._say(task, last), "words of a task")
 
         return told
+
+    async def _say(self, task: Task, words: str) -> None:
+        try:
+            await self.engine.say(task.id, words)
+        except StoreError as error:
+            _log.warning("words of a task cannot be kept: %s", error)
 
     # Changes
 
