@@ -12,10 +12,21 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from test_bridge_catalogue import KINDS, LEGACY, MODERN, one, tool
 
+from troth.bridge import asks
 from troth.bridge.catalogue import GATED_TTL, VARIANTS, Asker, Catalogue, Page
 from troth.bridge.listed import FORMS, Source
 from troth.capabilities import read_client
-from troth.gating import META_KEY, NEVER, OTHER_KEY, ROOTS, SAMPLING, Need
+from troth.gating import (
+    ELICITATION_FORM,
+    ELICITATION_URL,
+    META_KEY,
+    NEVER,
+    OTHER_KEY,
+    ROOTS,
+    SAMPLING,
+    Need,
+    any_of,
+)
 
 STATED = {"_meta": {META_KEY: Need(SAMPLING).json()}}
 FLAGGED = {"_meta": {OTHER_KEY: {"flags": "Roots"}}}
@@ -49,6 +60,20 @@ def test_the_operator_adds_to_what_the_upstream_says() -> None:
     assert catalogue.hidden("tools", asker(sampling={})) == {"a", "d"}
     assert catalogue.hidden("tools", asker(sampling={}, roots={})) == set()
     assert [entry.need for entry in catalogue.entries("tools")] == [Need(ROOTS | SAMPLING), None, Need(ROOTS)]
+
+
+def test_what_the_operator_answers_is_not_asked_of_hosts_unless_the_operator_wants_it() -> None:
+    both, form, broken = Need(SAMPLING | ROOTS, "words"), Need(any_of(ELICITATION_FORM, ELICITATION_URL)), Need(NEVER)
+    stated = {"a": Need(SAMPLING), "b": both, "c": form, "d": broken, "e": Need(ELICITATION_URL)}
+    catalogue = built(
+        "tools",
+        *(tool(name, _meta={META_KEY: need.json()}) for name, need in stated.items()),
+        tool("f"),
+        requires={"f": Need(SAMPLING)},
+        answered=frozenset({asks.SAMPLING, asks.FORM}),
+    )
+    needs = {entry.shown: entry.need for entry in catalogue.entries("tools")}
+    assert needs == {**stated, "a": None, "b": Need(ROOTS, "words"), "c": None, "f": Need(SAMPLING)}
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,15 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from troth.bridge import headers
+from troth.bridge.asks import NOTHING, Asks, client_capabilities
 from troth.bridge.model import Bad
 from troth.bridge.names import host_uri, name_problem, shown_name
 from troth.bridge.relay import item as spelled
 from troth.bridge.write import written
+from troth.capabilities import read_client
 from troth.capabilities.paths import shown as printable
-from troth.gating import META_KEY, NEVER, OTHER_KEY, Need, both, from_meta
+from troth.gating import META_KEY, NEVER, OTHER_KEY, Need, Requirement, both, from_meta, unmet
+from troth.register import Era, register
 from troth.results.table import MEMBERS
 
 Kind = Literal["tools", "prompts", "resources", "templates"]
@@ -70,6 +73,8 @@ class Source:
         rename: Its own name of a tool -> the name to show before the prefix is put on.
         describe: Its own name of a tool -> the description to show.
         requires: Its own name, URI or URI template -> what hosts must have declared, beside what the item says itself.
+        answered: What the operator answers where a host cannot: items that say of themselves that they need it need
+            nothing of hosts for that.
         mirrors: Whether it reads ``Mcp-Param`` headers (modern HTTP): a tool whose annotations are invalid is then
             left out, else the annotations are.
         hints: Kind -> ``ttlMs`` and ``cacheScope`` of its list, where it gave them.
@@ -88,6 +93,7 @@ class Source:
     rename: Mapping[str, str] = field(default_factory=dict[str, str])
     describe: Mapping[str, str] = field(default_factory=dict[str, str])
     requires: Mapping[str, Need] = field(default_factory=dict[str, "Need"])
+    answered: Asks = NOTHING
     mirrors: bool = False
     hints: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, "tuple[int, str]"])
     tasks: Literal["", "core", "extension"] = ""
@@ -173,7 +179,7 @@ def prepare(source: Source) -> Prepared:
             if isinstance(made, str):
                 problems.append(left_out(source.name, kind, own, made))
                 continue
-            need = both(_stated(made.members), source.requires.get(own))
+            need = both(_left(_stated(made.members), source.answered), source.requires.get(own))
             if need is not None and need.requirement == NEVER:
                 problems.append(
                     f"{source.name}: {form.word} {printable(own)!r}: no host sees it, since what it requires "
@@ -319,6 +325,16 @@ def _present(value: object, nested: tuple[str, ...] = ()) -> object:
         for name, member in members.items()
         if member is not None and member != _NULL
     }
+
+
+def _left(need: Need | None, answered: Asks) -> Need | None:
+    """What of a need is up to hosts, since the operator answers the rest."""
+    if need is None or not answered:
+        return need
+    revision = register().newest(Era.LEGACY)
+    declared = read_client(client_capabilities(answered, revision), revision).in_force
+    clauses = unmet(need.requirement, declared, revision)
+    return Need(Requirement(clauses), need.message) if clauses else None
 
 
 def _stated(members: Mapping[str, Raw]) -> Need | None:

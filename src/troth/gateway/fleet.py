@@ -454,6 +454,7 @@ def _source(member: Member) -> Source:
         rename=settings.rename,
         describe=settings.describe,
         requires=settings.requires,
+        answered=member.answers,
         mirrors=settings.transport is not Transport.STDIO and member.era is Era.MODERN,
         tasks=member.tasks,
         hints=dict(member.hints),

@@ -192,9 +192,8 @@ class Gateway:
     def _member(self, settings: UpstreamSettings, owner: Owner) -> Member:
         """The member that an owner uses, opened if there is none yet, or if it must be spoken to in another way."""
         pooled = settings.share is Share.ALWAYS
-        asks = narrowed(
-            owner.asks, ask=settings.ask, answers=self.answers(settings), pooled=pooled, relayed=_relayed(settings)
-        )
+        answers = self.answers(settings)
+        asks = narrowed(owner.asks, ask=settings.ask, answers=answers, pooled=pooled, relayed=_relayed(settings))
         if pooled:
             owner = EVERYBODY
         elif settings.share is Share.AUTO:
@@ -208,6 +207,7 @@ class Gateway:
                 self._end(member)
             member = self._members[key] = self._open(settings, *key)
         member.shared = len(self.settings.tokens) > 1
+        member.answers = answers & asks
         return member
 
     def _open(self, settings: UpstreamSettings, owner: Owner, name: str) -> Member:

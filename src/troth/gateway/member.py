@@ -150,6 +150,7 @@ class Member:
     Attributes:
         asks: What of it are questions.
         shared: Whether there are other principals, which have the same credential at the upstream.
+        answers: What of these the operator answers where the host cannot.
         line: The connection that it uses.
         more: Further processes, for calls about which questions may come.
         opens: Opens one.
@@ -174,6 +175,7 @@ class Member:
         self.told = told
         self.asks = told & ROWS
         self.shared = False
+        self.answers: Asks = NOTHING
         self.line: Line = cast("Line", None)
         self.lists: dict[str, tuple[Item, ...]] = {}
         self.hints: dict[str, tuple[int, str]] = {}

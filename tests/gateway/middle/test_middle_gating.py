@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ import pytest
 from middle_gateway import MODERN, Legacy, Modern, server, serving
 from middle_site import OLD, Site, host, site, until
 
+from troth.gateway.broker import Broker
 from troth.gateway.report import report
 from troth.gateway.settings import Transport, UpstreamSettings
 from troth.gating import ELICITATION_FORM, META_KEY, OTHER_KEY, ROOTS, SAMPLING, Need, Requirement, any_of
@@ -245,6 +248,26 @@ async def test_the_operator_may_require_more(upstream: str, revision: str) -> No
                 refused(told, revision, f"{said} 'add_prompt': roots, sampling", {"roots": {}, "sampling": {}})
             async with host(served, revision, declares={"roots": {}}) as peer:
                 assert await seen(peer, "tools") == ["poke"]
+
+
+async def test_what_the_operator_answers_a_host_need_not_have(upstream: str, revision: str, tmp_path: Path) -> None:
+    async with site(upstream) as one:
+        gated(one)
+        settings = one.settings("one", ask=("host", "broker"))
+        async with serving(settings, eager=False) as served:
+            gateway = served.gateway
+            path = tmp_path / "questions.db"
+            gateway.broker = Broker(path, gateway.limits, run="r", clock=time.time, crew=gateway.crew)
+            async with host(served, revision) as peer:
+                assert await seen(peer, "tools") == ["touch", "log"]
+                assert await seen(peer, "prompts") == ["greeting", "gated"]
+                assert await seen(peer, "resources", "uri") == ["note://notes/one"]
+                assert (await peer.call("log")).result
+                more = one.settings("one", ask=("host", "broker"), roots=("file:///a",))
+                gateway.reload(replace(gateway.settings, upstreams=(more,)))
+            async with host(served, revision) as peer:
+                assert await seen(peer, "tools") == ["touch", "log", "slow"]
+                assert await seen(peer, "resources", "uri") == [URI, "note://notes/one"]
 
 
 @pytest.mark.parametrize("lets", [False, True])
