@@ -144,7 +144,9 @@ async def test_a_gateway_without_a_broker_says_how_to_get_one() -> None:
         served.client.get(f"{served.base}/questions", headers=OPERATOR) as response,
     ):
         assert response.status == 404
-        assert 'ask = ["broker"]' in (await response.json())["error"]["message"]
+        message = (await response.json())["error"]["message"]
+        assert 'ask = ["broker"]' in message
+        assert "cannot be kept, and the gateway's log says why" in message
 
 
 def spoil(folder: Path) -> None:

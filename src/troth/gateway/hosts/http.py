@@ -44,6 +44,11 @@ SSE: Final = "/sse"
 MESSAGES: Final = "/messages"
 STATUS: Final = "/status"
 HEALTH: Final = "/health"
+NOBODY: Final = (
+    'nobody is asked here: either no upstream may (let one with: ask = ["broker"]), or questions cannot be kept, and '
+    "the gateway's log says why"
+)
+"""What the operator hears who looks for questions where there is no broker."""
 
 _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     MCP: ("POST", "GET", "DELETE"),
@@ -162,7 +167,7 @@ class HttpHosts:
 
     async def _questions(self, head: Head, scope: Scope, receive: Receive, send: Send) -> None:
         if self.broker is None:
-            line = error_line(None, NOT_A_MESSAGE, 'no upstream may ask people here; let one with: ask = ["broker"]')
+            line = error_line(None, NOT_A_MESSAGE, NOBODY)
             await refuse(send, Refused(404, line, close=head.long))
             return
         await serve_questions(self.broker, scope, receive, send)
