@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 from troth.bridge.questions import QuestionKind
 from troth.cli import main
 from troth.cli.question_form import fill, given
-from troth.cli.question_page import page, rows
+from troth.cli.question_page import page, rows, said
 from troth.cli.question_watch import Watcher
 from troth.gateway.broker import Broker, Pending
 from troth.gateway.config import state_folder
@@ -151,6 +151,9 @@ def test_an_answer_that_does_not_fit_is_refused_with_the_reason(gateway: Gateway
     [
         (("--json", "{}", "--field", "a=b"), "not both"),
         (("--json", "{"), "--json"),
+        (("--json", '{"name":NaN}'), "--json"),
+        (("--json", '{"name":1e999}'), "--json"),
+        (("--json", '{"name":"\\ud800"}'), "--json"),
         (("--field", "nobody=5"), "the names are: name, age"),
         (("--field", "name"), "NAME=VALUE"),
         ((), "no terminal"),
@@ -353,3 +356,13 @@ def test_what_is_proposed_is_what_the_form_says(monkeypatch: pytest.MonkeyPatch)
     defaults = prompts(monkeypatch, ["5", "no", "x", ""])
     assert fill(schema) == {"a": 5, "b": False, "c": "x"}
     assert defaults == ["5", "no", None, ""]
+
+
+def test_a_proposal_that_is_taken_is_the_form_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {
+        "a": {"type": "array", "items": {"type": "string", "enum": ["x,y", "z"]}, "default": ["x,y"]},
+        "b": {"type": "string", "default": "two\nlines"},
+        "c": {"type": "string", "default": 5},
+    }
+    prompts(monkeypatch, ["x,y", said("two\nlines"), "5"])
+    assert fill({"properties": fields}) == {"a": ["x,y"], "b": "two\nlines", "c": "5"}

@@ -54,7 +54,9 @@ def _fill(field: Field, schema: object) -> object:
         text: str = click.prompt(said(field.title), default=default, show_default=bool(default))
         if not text and not field.required:
             return None
-        value = parse(field, text)
+        # What is shown of a proposal may be less than it is: without line breaks, or with commas in its items.
+        proposed = bool(default) and text == default and not _wrong(field.name, schema, field.default)
+        value = field.default if proposed else parse(field, text)
         wrong = _wrong(field.name, schema, value)
         if not wrong:
             return value
