@@ -6,7 +6,8 @@ import functools
 
 import anyio
 import pytest
-from fastmcp import FastMCP
+from fastmcp import Context, FastMCP
+from fastmcp.prompts import Prompt
 from fastmcp.tools import Tool
 from mcp.server.mcpserver import MCPServer
 
@@ -116,6 +117,25 @@ def test_a_framework_s_object_passes_the_mark_to_its_function():
     made = Tool.from_function(work)
     assert requires(SAMPLING)(made) is made
     assert marked(work) == marked(made) == Need(SAMPLING)
+
+
+def test_a_tool_made_of_another_needs_what_that_needs_and_not_the_other_way_round():
+    def work(): ...
+
+    first = Tool.from_function(requires(SAMPLING)(work))
+    derived = requires(ROOTS)(Tool.from_tool(first, name="derived"))
+    assert marked(derived) == Need(SAMPLING | ROOTS)
+    assert marked(first) == Need(SAMPLING)
+
+
+def test_an_object_that_is_called_is_found_in_its_tool_and_prompt():
+    class Work:
+        async def __call__(self, ctx: Context) -> str: ...
+
+    work = requires(SAMPLING)(Work())
+    assert marked(Tool.from_function(work, name="work")) == Need(SAMPLING)
+    assert marked(Prompt.from_function(work, name="work")) == Need(SAMPLING)
+    assert marked(Prompt.from_function(Work(), name="work")) is None
 
 
 @pytest.mark.parametrize("nothing", [7, "text", None, len])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mcp_types as types
 import pytest
+from fastmcp import Context as FastMCPContext
 from fastmcp import FastMCP
 from install_hosts import client
 from installed_servers import on_fastmcp, on_sdk
@@ -421,3 +422,33 @@ async def test_fastmcp_is_not_asked_for_each_entry_of_a_list(mode, monkeypatch):
     async with client(server, mode, "roots") as host:
         assert await names(host) == {f"tool_{number}" for number in range(1, 20, 2)}
     assert asked == []
+
+
+@pytest.mark.parametrize("above", [True, False])
+async def test_what_takes_the_context_of_its_framework_is_gated_too(mode, above):
+    def marked(decorator, body):
+        return requires(SAMPLING)(decorator(body)) if above else decorator(requires(SAMPLING)(body))
+
+    def prompt(context: Context) -> str:
+        return "x"
+
+    async def page(context: Context) -> str:
+        return "x"
+
+    def part(name: str, context: Context) -> str:
+        return "x"
+
+    plain = FastMCP("contexts")
+    for body in (prompt, page, part):
+        body.__annotations__["context"] = FastMCPContext
+    marked(plain.prompt, prompt)
+    marked(plain.resource("x://page"), page)
+    marked(plain.resource("x://part/{name}"), part)
+    async with client(troth.install(plain), mode) as host:
+        assert (await host.list_prompts()).prompts == []
+        assert (await host.list_resources()).resources == []
+        assert (await host.list_resource_templates()).resource_templates == []
+        for request in (host.get_prompt("prompt"), host.read_resource("x://page"), host.read_resource("x://part/a")):
+            assert (await refused(request)).code == CODES[mode]
+    async with client(plain, mode, "sampling") as host:
+        assert [one.name for one in (await host.list_prompts()).prompts] == ["prompt"]

@@ -6,6 +6,7 @@ decorator: what reads the marks takes the function out of the framework's object
 
 from __future__ import annotations
 
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from troth.capabilities.values import described
@@ -13,7 +14,7 @@ from troth.gating.need import Need, both
 from troth.gating.requirement import Requirement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 MARK: Final = "__troth_requires__"
 """The attribute."""
@@ -22,8 +23,13 @@ INSIDE: Final = ("__wrapped__", "__func__", "fn")
 """Attributes that lead to another form of the same function: inside decorators, methods, and the tools, prompts and
 resources of frameworks."""
 
-WITHIN: Final = (*INSIDE, "func")
-"""The same, and the function inside ``functools.partial``, which others may use without needing anything."""
+WITHIN: Final = (*INSIDE, "func", "parent_tool")
+"""The same, and what others may use without needing anything: the function inside ``functools.partial``, the tool that
+FastMCP made another of."""
+
+HELD: Final[Mapping[str, str]] = {"fastmcp.server.dependencies": "fn"}
+"""Module of wrappers that lead to their function by no attribute -> the variable of theirs that holds it. FastMCP makes
+such of prompts, resources and templates that take its context or other dependencies."""
 
 DEEPEST: Final = 32
 """Wrappers around a function that are looked through."""
@@ -91,4 +97,16 @@ def layers(thing: object, within: tuple[str, ...]) -> Iterator[object]:
             continue
         seen.append(layer)
         yield layer
-        waiting += (inner for name in within if callable(inner := getattr(layer, name, None)))
+        waiting += (inner for name in within if (inner := getattr(layer, name, None)) is not None)
+        waiting += _held(layer)
+
+
+def _held(layer: object) -> list[object]:
+    """What a wrapper is made of where no attribute shows it: its function, or the object that is called."""
+    if isinstance(layer, MethodType) and layer.__name__ == "__call__":
+        return [layer.__self__]
+    if not isinstance(layer, FunctionType):
+        return []
+    variable = HELD.get(layer.__globals__.get("__name__", ""))
+    cells = zip(layer.__code__.co_freevars, layer.__closure__ or (), strict=True)
+    return [cell.cell_contents for name, cell in cells if name == variable]
