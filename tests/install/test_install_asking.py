@@ -8,7 +8,7 @@ import sys
 
 import anyio
 import pytest
-from asking_servers import ASKING, Noted, made
+from asking_servers import ASKING, Noted, made, sampled
 from fastmcp import Context, FastMCP
 from install_hosts import HERE, SECONDS, client, served
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -108,12 +108,118 @@ async def test_a_call_comes_again_once_and_with_the_same_params(server, troth_ho
         asked = await begun(host, "once")
         params = again("once", asked)
         other = {**params, "arguments": {"text": "other"}}
-        assert await refused(host, other) == (-32602, "requestState: it belongs to a call with other params")
+        assert await refused(host, other) == (-32602, mcp_parked.ANOTHER)
         assert (await refused(host, {**params, "inputResponses": [1]}))[0] == -32602
         assert (await refused(host, {**params, "name": "twice"}))[0] == -32602
         assert text(await host.request("tools/call", params)) == "yes"
         assert await refused(host, params) == (-32603, mcp_parked.LOST)
         assert await refused(host, {**params, "requestState": "troth.mine"}) == (-32603, mcp_parked.LOST)
+
+
+async def test_a_tool_s_question_is_not_answered_by_a_prompt_of_its_name(troth_host):
+    plain = FastMCP("namesakes")
+
+    @troth.requires(troth.SAMPLING)
+    async def same(ctx: Context) -> str:
+        return await sampled(ctx, "one")
+
+    plain.tool(same)
+    plain.prompt(same)
+    async with troth_host(troth.install(plain), capabilities=ALL, revision=NEW) as host:
+        asked = await begun(host, "same")
+        with pytest.raises(HostError) as caught:
+            await host.request("prompts/get", again("same", asked))
+        assert (caught.value.code, caught.value.message) == (-32602, mcp_parked.ANOTHER)
+        assert text(await host.request("tools/call", again("same", asked))) == "yes"
+
+
+async def test_a_call_comes_again_to_its_handler_whatever_its_tool_has_become(noted, troth_host):
+    plain = FastMCP("reloads")
+
+    async def reloads(ctx: Context) -> str:
+        noted.runs += 1
+        return await sampled(ctx, "one")
+
+    plain.tool(troth.requires(troth.SAMPLING)(reloads))
+    async with troth_host(troth.install(plain), capabilities=ALL, revision=NEW) as host:
+        asked = await begun(host, "reloads")
+        plain.local_provider.remove_tool("reloads")
+        plain.tool(lambda: "another", name="reloads")
+        assert text(await host.request("tools/call", again("reloads", asked))) == "yes"
+        assert noted.runs == 1
+        assert await refused(host, again("reloads", asked)) == (-32603, mcp_parked.LOST)
+
+
+async def test_what_a_handler_sends_after_an_answer_goes_to_the_request_that_waits(troth_host):
+    plain = FastMCP("tells")
+
+    @plain.tool
+    @troth.requires(troth.SAMPLING)
+    async def tells(ctx: Context) -> str:
+        for moment in ("before", "after"):
+            await ctx.info(moment)
+            await ctx.report_progress(1, message=moment)
+            if moment == "before":
+                await sampled(ctx, "one")
+        return f"{troth.current().can(troth.ROOTS)} {ctx.session.client_capabilities.roots is not None}"
+
+    def meta(token, level):
+        return {"_meta": {"progressToken": token} | ({"io.modelcontextprotocol/logLevel": "info"} if level else {})}
+
+    server = troth.install(plain)
+    for first, heard in ((True, ["before"]), (False, ["after"])):
+        async with troth_host(server, capabilities=ALL, revision=NEW) as host:
+            asked = await host.request("tools/call", {"name": "tells", "arguments": {}, **meta("one", first)})
+            host.capabilities = {"sampling": {}} if first else ALL
+            result = await host.request("tools/call", {**again("tells", asked), **meta("two", not first)})
+            assert text(result) == ("False False" if first else "True True")
+            said = [one["params"] for one in host.heard]
+            assert [one["data"]["msg"] for one in said if "level" in one] == heard
+            progress = [(one["progressToken"], one["message"]) for one in said if "progress" in one]
+            assert progress == [("one", "before"), ("two", "after")]
+
+
+async def test_what_no_host_may_be_asked_is_no_question(troth_host, caplog):
+    plain = FastMCP("pings")
+
+    @plain.tool
+    @troth.requires(troth.SAMPLING)
+    async def pings(ctx: Context) -> str:
+        await ctx.session.send_ping()
+        return "pong"
+
+    async with troth_host(troth.install(plain), capabilities=ALL, revision=NEW) as host:
+        with caplog.at_level(logging.WARNING, "troth"):
+            result = await host.call("pings")
+        assert (result["isError"], "Cannot send 'ping'" in text(result)) == (True, True)
+        assert not [one for one in caplog.records if "mark what asks" in one.getMessage()]
+
+
+async def test_a_task_that_a_handler_leaves_behind_waits_for_no_answer(troth_host):
+    plain = FastMCP("leaves")
+    found = []
+    ended = anyio.Event()
+
+    async def later(ctx):
+        for _ in range(2):
+            try:
+                await sampled(ctx, "one")
+            except MCPError as error:
+                found.append(error.message)
+        ended.set()
+
+    @plain.tool
+    @troth.requires(troth.SAMPLING)
+    async def leaves(ctx: Context) -> str:
+        behind.start_soon(later, ctx)
+        return "left"
+
+    server = troth.install(plain)
+    async with anyio.create_task_group() as behind, troth_host(server, capabilities=ALL, revision=NEW) as host:
+        assert text(await host.call("leaves")) == "left"
+        with anyio.fail_after(SECONDS):
+            await ended.wait()
+        assert found == [mcp_parked.ENDED] * 2
 
 
 @pytest.mark.parametrize("name", ["fastmcp", "sdk"])

@@ -208,7 +208,13 @@ def _era(revision: str) -> Era:
     return register().era(revision)
 
 
-CURRENT: ContextVar[Current | None] = ContextVar("troth_current", default=None)
+class Asked(Protocol):
+    """What handles a request; a call that comes again may change its asker."""
+
+    asker: Current
+
+
+CURRENT: ContextVar[Asked | None] = ContextVar("troth_current", default=None)
 
 
 def current() -> Current:
@@ -220,7 +226,7 @@ def current() -> Current:
     found = CURRENT.get()
     if found is None:
         raise LookupError("troth.current() works inside a handler of a server with troth.install(server)")
-    return found
+    return found.asker
 
 
 @dataclass(frozen=True, slots=True)

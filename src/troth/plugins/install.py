@@ -162,7 +162,7 @@ def _tell(change: Change, server: object) -> None:
             raise ValueError("troth is not installed in this server: call troth.install(server) first")
         _installed[server].tell(change)
     elif now is not None:
-        now.tell(change)
+        now.asker.tell(change)
     else:
         for middleware in tuple(_installed.values()):
             middleware.tell(change)

@@ -17,6 +17,7 @@ from troth.bridge.errors import resource_not_found
 from troth.gating import ELICITATION_URL
 from troth.plugins.announcing import Audience, Change
 from troth.plugins.honest import CURRENT, LISTS, Current, coded, declared_by, read, spelled
+from troth.plugins.mcp_parked import comes_again
 from troth.plugins.mcp_session import STATE, Session, SessionState, as_dict, connection_of, not_met
 from troth.plugins.tasking import CALL, supporting
 from troth.plugins.telemetry import note_list
@@ -107,10 +108,11 @@ class Middleware:
             ctx = await self._filtered(ctx, asker)
         elif method == "resources/subscribe" and not await self.honest.source.exists(_uri(ctx), ctx):
             raise _error(resource_not_found(_uri(ctx), asker.revision))
-        answer = direct = partial(self._answered, ctx, asker, call_next)
+        answer = direct = partial(self._answered, ctx, call_next)
+        if asker.era is Era.MODERN and comes_again(method, ctx.params):
+            # Whatever has become of what is called since, it is not run again.
+            return await self.parking.again(ctx, session)
         if need is not None and self.parking.may_ask(asker, method, need.requirement):
-            if (again := await self.parking.again(ctx, session)) is not None:
-                return again
             direct = partial(self.parking.begin, ctx, answer)
         if self.tasks is not None and method in ABOUT_TASKS and self.honest.runs_tasks:
             return await self._with_tasks(self.tasks, ctx, session, answer, direct)
@@ -140,13 +142,14 @@ class Middleware:
         names = [name for tool in result["tools"] if await self.honest.source.takes_long(name := tool["name"], ctx)]
         return supporting(result, names if declared else None)
 
-    async def _answered(self, ctx: Context, asker: Current, call_next: CallNext, session: Session) -> dict[str, Any]:
-        """What the framework answers, as this asker may have it."""
+    async def _answered(self, ctx: Context, call_next: CallNext, session: Session) -> dict[str, Any]:
+        """What the framework answers, as the asker may have it."""
         method = ctx.method
-        token = CURRENT.set(asker)
+        token = CURRENT.set(session)
         try:
             result = await call_next(ctx)
         except MCPError as error:
+            asker = session.asker
             if error.code == types.URL_ELICITATION_REQUIRED and not asker.can(ELICITATION_URL):
                 raise session.refusal("elicitation/create", ELICITATION_URL) from error
             code = coded(method, error.code, error.data, asker.revision)
@@ -155,7 +158,7 @@ class Middleware:
             raise
         finally:
             CURRENT.reset(token)
-        return await self._shaped(method, asker, as_dict(result), session, ctx)
+        return await self._shaped(method, session.asker, as_dict(result), session, ctx)
 
     async def _shaped(
         self, method: str, asker: Current, result: dict[str, Any], session: Session, ctx: Context
@@ -232,8 +235,8 @@ class Middleware:
         state: SessionState | None = connection.state.get(STATE)
         if state is None:
             return await call_next(ctx)
-        ctx.session = Session(ctx.session, state.asker, state, ctx.method, self.bus)
-        token = CURRENT.set(state.asker)
+        ctx.session = session = Session(ctx.session, state.asker, state, ctx.method, self.bus)
+        token = CURRENT.set(session)
         try:
             result = await call_next(ctx)
         finally:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import anyio
 import anyio.lowlevel
 import mcp_types as types
-from mcp.shared.exceptions import MCPError
+from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp.shared.transport_context import TransportContext
 
 from troth.bridge.questions import PARAMS
@@ -63,6 +63,8 @@ ROUNDS: Final = 64
 """Most times that one call answers with questions."""
 
 TRANSPORT: Final = TransportContext(kind="call", can_send_request=True)
+ANOTHER: Final = "requestState: it belongs to another call, whose method or params are others"
+ENDED: Final = "The call has ended; its host can be asked nothing any more"
 LOST: Final = "The call that asked is not here any more; it was lost, and may have had effects"
 
 
@@ -72,13 +74,19 @@ def askable(requirement: Requirement) -> bool:
     return any(path.partition(".")[0] in ASKABLE for clause in requirement.clauses for path in clause)
 
 
+def comes_again(method: str, params: Mapping[str, Any] | None) -> bool:
+    """Whether a request says that it is a call of ours which comes again."""
+    state = (params or {}).get("requestState")
+    return method in METHODS and isinstance(state, str) and state.startswith(PREFIX)
+
+
 @dataclass(eq=False)
 class Question:
-    """What a handler waits for."""
+    """What a handler waits for; the answer is None until there is one, and for good where the call ends before."""
 
     asked: Mapping[str, Any]
     answered: anyio.Event = field(default_factory=anyio.Event)
-    answer: dict[str, Any] = field(default_factory=dict[str, Any])
+    answer: dict[str, Any] | None = None
 
 
 @dataclass(eq=False)
@@ -88,6 +96,7 @@ class Parked:
     Attributes:
         owner: Whose call it is.
         revision: The revision in force.
+        method: The method of the call.
         params: What is called, with which arguments.
         session: The session of the handler.
         channel: The channel of the request that waits now; None while none does.
@@ -100,6 +109,7 @@ class Parked:
 
     owner: object
     revision: str
+    method: str
     params: Mapping[str, Any]
     channel: Any
     token: str | int | None
@@ -129,8 +139,13 @@ class Parked:
         """Asks the host: see ``mcp.shared.dispatcher.DispatchContext``.
 
         Raises:
-            MCPError: The time in ``opts`` is over.
+            NoBackChannelError: The revision has no such question.
+            MCPError: The time in ``opts`` is over, or the call has ended, from which the task that asks was let go.
         """
+        if (method, self.revision) not in PARAMS:
+            raise NoBackChannelError(method)
+        if self.ended:
+            raise MCPError(types.CONNECTION_CLOSED, ENDED)
         key = f"{method.partition('/')[0]}-{next(self.numbers)}"
         question = Question({"method": method, **_spelled(method, params, self.revision)})
         self.pending[key] = question
@@ -138,6 +153,8 @@ class Parked:
         try:
             with anyio.move_on_after((opts or {}).get("timeout")):
                 await question.answered.wait()
+                if question.answer is None:
+                    raise MCPError(types.CONNECTION_CLOSED, ENDED)
                 return question.answer
         finally:
             self.pending.pop(key, None)
@@ -205,27 +222,25 @@ class Parking:
             Exception: Whatever the call raises.
         """
         channel = vars(session)["_request_outbound"]
-        call = Parked(self._owner(ctx), session.asker.revision, ctx.params or {}, channel, _token(ctx))
+        call = Parked(self._owner(ctx), session.asker.revision, ctx.method, ctx.params or {}, channel, _token(ctx))
         call.request_id = ctx.request_id
         if not self._announcer.spawn(ctx.lifespan_context, partial(self._work, call, ctx, session, answer)):
             return await answer(session)
         return await self._next(call)
 
-    async def again(self, ctx: Context, session: Session) -> dict[str, Any] | None:
-        """Answers a call that comes again with answers; None if it is no call of ours.
+    async def again(self, ctx: Context, session: Session) -> dict[str, Any]:
+        """Answers a call that comes again with answers: see ``comes_again``.
 
         Raises:
             MCPError: It is not here any more, or comes with other arguments; or whatever the call raises.
         """
         params = ctx.params or {}
-        state = params.get("requestState")
-        if not isinstance(state, str) or not state.startswith(PREFIX):
-            return None
+        state = str(params.get("requestState"))
         call = self._calls.get(state)
         if call is None or call.owner != self._owner(ctx):
             raise MCPError(types.INTERNAL_ERROR, LOST)
-        if digest(call.params) != digest(params):
-            raise MCPError(types.INVALID_PARAMS, "requestState: it belongs to a call with other params")
+        if call.method != ctx.method or digest(call.params) != digest(params):
+            raise MCPError(types.INVALID_PARAMS, ANOTHER)
         given: object = params.get("inputResponses", {})
         if not is_object(given):
             raise MCPError(types.INVALID_PARAMS, "inputResponses: an object belongs here, with an answer by each key")
@@ -233,8 +248,7 @@ class Parking:
         call.state, call.scope.deadline = "", float("inf")
         call.channel, call.token = vars(session)["_request_outbound"], _token(ctx)
         if call.session is not None:
-            # What is asked from here on is judged by what the host declares now.
-            call.session.asker = session.asker
+            call.session.renew(session)
         if call.taken is not None:
             call.taken.set()
         call.answers(cast("Mapping[str, object]", given))
@@ -299,6 +313,8 @@ class Parking:
             if not call.ended:
                 call.failure = MCPError(types.INTERNAL_ERROR, LOST)
             call.news.set()
+            for question in call.pending.values():
+                question.answered.set()
             self._calls.pop(call.state, None)
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from troth.gating import CapabilityNotMet, Decision, Need, Primitive, decide
 from troth.plugins.announcing import TASKS, Audience, Change
-from troth.plugins.asking import foreign, needed, place
+from troth.plugins.asking import ASKING, foreign, needed, place
 from troth.plugins.telemetry import note_refusal
 from troth.register import Era
 
@@ -209,6 +209,13 @@ class Session(ServerSession):
         vars(session).update(_request_outbound=channel, _connection=connection)
         return session
 
+    def renew(self, by: Session) -> None:
+        """Takes over what another request of the same call says: what the host declares and hears from here on."""
+        self.asker = by.asker
+        vars(self)["_allowed_log_levels"] = vars(by)["_allowed_log_levels"]
+        own, other = connection_of(self), connection_of(by)
+        own.client_params, own.client_capabilities = other.client_params, other.client_capabilities
+
     def swallowed(self, result: Mapping[str, Any]) -> bool:
         """Whether a result only repeats a refusal in words, as a framework does that makes results of errors."""
         if self.refused is None or not result.get("isError"):
@@ -230,7 +237,7 @@ class Session(ServerSession):
         try:
             return await super().send_request(request, result_type, *args, **kwargs)
         except NoBackChannelError:
-            if self.asker.era is Era.MODERN:
+            if self.asker.era is Era.MODERN and request.method in ASKING:
                 logger.warning(UNASKED, request.method, self.asker.revision, place())
             raise
 
