@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import sys
@@ -193,6 +194,51 @@ async def test_what_no_host_may_be_asked_is_no_question(troth_host, caplog):
             result = await host.call("pings")
         assert (result["isError"], "Cannot send 'ping'" in text(result)) == (True, True)
         assert not [one for one in caplog.records if "mark what asks" in one.getMessage()]
+
+
+async def test_hosts_of_one_server_outlive_each_other(server, troth_host):
+    up, leave, gone = anyio.Event(), anyio.Event(), anyio.Event()
+
+    async def first():
+        async with troth_host(server, capabilities=ALL, revision=NEW):
+            up.set()
+            await leave.wait()
+        gone.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(first)
+        await up.wait()
+        async with (
+            troth_host(server, capabilities=ALL, revision=NEW) as host,
+            troth_host(server, capabilities=ALL, revision=OLD) as old,
+        ):
+            asked = await begun(host, "once")
+            leave.set()
+            await gone.wait()
+            assert text(await host.request("tools/call", again("once", asked))) == "yes"
+            troth.notify_tools_changed(server)
+            if old.declared["tools"].get("listChanged"):
+                await old.until("notifications/tools/list_changed")
+
+
+class OutOfOrder(BaseException):
+    """What no handler should raise, and some do."""
+
+
+@pytest.mark.parametrize("raised", [asyncio.CancelledError, OutOfOrder])
+async def test_a_handler_that_is_cut_off_from_within_ends_its_own_call_only(raised, troth_host):
+    plain = FastMCP("cut")
+
+    @plain.tool
+    @troth.requires(troth.SAMPLING)
+    async def cut(ctx: Context) -> str:
+        await sampled(ctx, "one")
+        raise raised
+
+    async with troth_host(troth.install(plain), capabilities=ALL, revision=NEW) as host:
+        asked = await begun(host, "cut")
+        assert await refused(host, again("cut", asked)) == (-32603, mcp_parked.LOST)
+        assert await host.tools() == ["cut"]
 
 
 async def test_a_task_that_a_handler_leaves_behind_waits_for_no_answer(troth_host):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import string
 from typing import TYPE_CHECKING
 
@@ -468,11 +469,16 @@ async def test_work_is_cancelled_with_its_task(engine: Engine) -> None:
     assert ended == ["cancelled"]
 
 
-async def test_work_that_fails_fails_its_task_without_telling_why(engine: Engine) -> None:
+class OutOfOrder(BaseException):
+    """What no work should raise, and some does."""
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, asyncio.CancelledError, OutOfOrder])
+async def test_work_that_fails_fails_its_task_without_telling_why(engine: Engine, kind: type[BaseException]) -> None:
     task = await made(engine)
 
     async def do(_job: Job) -> Outcome:
-        raise RuntimeError("password=hunter2")
+        raise kind("password=hunter2")
 
     await work(engine, task, do)
     failed = await now(engine, task)

@@ -83,6 +83,7 @@ class _Running:
     tasks: TaskGroup
     state: object
     thread: int
+    task: int
     loop: object
     bus: Audience
     name: str = field(default_factory=secrets.token_hex)
@@ -121,7 +122,12 @@ class Announcer:
         """
         async with anyio.create_task_group() as tasks:
             running = _Running(
-                tasks, state, threading.get_ident(), anyio.lowlevel.current_token(), Audience(self._publish)
+                tasks,
+                state,
+                threading.get_ident(),
+                anyio.get_current_task().id,
+                anyio.lowlevel.current_token(),
+                Audience(self._publish),
             )
             running.bus.ready.set()
             tasks.start_soon(running.bus.run)
@@ -164,7 +170,9 @@ class Announcer:
 
     def _here(self, state: object) -> _Running | None:
         here = [running for running in self._running if running.thread == threading.get_ident()]
-        return next((running for running in here if running.state is state), here[-1] if here else None)
+        same = [running for running in here if running.state is state] or here[-1:]
+        # FastMCP gives all runs of a server one state.
+        return _above(same) if len(same) > 1 else next(iter(same), None)
 
     def tell(self, change: Change) -> None:
         """Tells of a change, from any thread. Never waits for a host."""
@@ -175,11 +183,28 @@ class Announcer:
                 _elsewhere(running, change)
 
 
+def _above(runs: list[_Running]) -> _Running:
+    """The run that the current task belongs to; the first where that cannot be told."""
+    parents = {task.id: task.parent_id for task in anyio.get_running_tasks()}
+    begun = {running.task: running for running in runs}
+    task: int | None = anyio.get_current_task().id
+    while task is not None and task not in begun:
+        task = parents.pop(task, None)
+    return runs[0] if task is None else begun[task]
+
+
 async def _guarded(work: Callable[[], Awaitable[None]]) -> None:
     try:
         await work()
     except Exception:
         logger.exception("work in the background of a server failed")
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:
+        # Handlers raise it too: who awaits a task that somebody cancelled is told so. The run does not end of it.
+        if anyio.current_effective_deadline() == float("-inf"):
+            raise
+        logger.exception("work in the background of a server was cut off from within")
 
 
 def _elsewhere(running: _Running, change: Change) -> None:

@@ -91,7 +91,12 @@ async def work(engine: Engine, task: Task, do: Callable[[Job], Awaitable[Outcome
         group.start_soon(watch)
         try:
             outcome = await do(Job(engine, task))
-        except Exception:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:
+            # A cancellation that nobody here asked for is a failure too: so is told who awaits what somebody cancelled.
+            if anyio.current_effective_deadline() == float("-inf"):
+                raise
             _log.exception("the work of a task failed")
             outcome = Outcome(error=FAULT)
         await _tried(engine, task, lambda: engine.finish(task.id, outcome))
