@@ -154,3 +154,22 @@ def test_servers_are_told_by_what_they_offer() -> None:
         serve().__await__().send(None)  # type: ignore[attr-defined]
     assert quiet.shown is False
     assert runner.serving(object()) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import sys\nsys.exit(0)\n", r"it ends when it is read \(exit status 0\)"),
+        ("def (:\n", "not Python: invalid syntax"),
+        ("\0", "not Python: "),
+    ],
+)
+def test_a_file_that_ends_the_process_or_is_not_python_is_said_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
+    path = tmp_path / "odd.py"
+    path.write_text(text, "utf-8")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    with pytest.raises(runner.NoServerError, match=words):
+        runner.find(f"{path}:mcp")
+    del sys.modules["troth_target_odd"]

@@ -43,7 +43,8 @@ def load(target: str) -> object:
     """The object that ``file.py:name`` names.
 
     Raises:
-        NoServerError: There is no such file or object, or the file imports what is not installed.
+        NoServerError: There is no such file or object, or the file imports what is not installed, is not Python, or
+            ends the process.
     """
     file, _, name = target.rpartition(":")
     path = Path(file)
@@ -61,6 +62,11 @@ def load(target: str) -> object:
     except ModuleNotFoundError as error:
         where = f"{error} for {sys.executable}, which runs Troth and this target"
         raise NoServerError(f"{file}: {where}; install it there, or start the file: -- python {file}") from error
+    except SyntaxError as error:
+        raise NoServerError(f"{file}: not Python: {error}") from error
+    except SystemExit as error:
+        guard = 'what starts the server belongs under if __name__ == "__main__"'
+        raise NoServerError(f"{file}: it ends when it is read (exit status {error.code}); {guard}") from error
     value: object = module
     for part in name.split("."):
         if not hasattr(value, part):
