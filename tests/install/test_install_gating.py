@@ -6,6 +6,7 @@ import mcp_types as types
 import pytest
 from fastmcp import Context as FastMCPContext
 from fastmcp import FastMCP
+from fastmcp.server.middleware import Middleware as FastMCPMiddleware
 from install_hosts import client
 from installed_servers import on_fastmcp, on_sdk
 from mcp.server.lowlevel import Server
@@ -452,3 +453,18 @@ async def test_what_takes_the_context_of_its_framework_is_gated_too(mode, above)
             assert (await refused(request)).code == CODES[mode]
     async with client(plain, mode, "sampling") as host:
         assert [one.name for one in (await host.list_prompts()).prompts] == ["prompt"]
+
+
+async def test_what_goes_while_it_is_listed_is_not_shown_to_whom_it_was_hidden_from(mode):
+    class Removes(FastMCPMiddleware):
+        async def on_list_tools(self, context, call_next):
+            listed = await call_next(context)
+            plain.local_provider.remove_tool("goes")
+            return listed
+
+    plain = FastMCP("goes", middleware=[Removes()])
+    plain.tool(requires(SAMPLING)(lambda: "x"), name="goes")
+    plain.tool(requires(SAMPLING)(lambda: "x"), name="stays")
+    plain.tool(lambda: "x", name="open")
+    async with client(troth.install(plain), mode) as host:
+        assert await names(host) == {"open"}

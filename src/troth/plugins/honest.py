@@ -339,14 +339,19 @@ class Honest:
         """Whether an asker may see and use a primitive."""
         return decide(primitive, need, asker.client, allow_when_not_declared=self.settings.allow_when_not_declared)
 
-    async def seen(self, asker: Current, method: str, result: dict[str, Any], context: object) -> Seen:
-        """A list without what the asker may not see; everything else of it stays, the cursor too."""
+    async def seen(self, asker: Current, method: str, result: dict[str, Any], context: object, version: int) -> Seen:
+        """A list without what the asker may not see; everything else of it stays, the cursor too.
+
+        What is gone since ``version`` of the source, when the list was asked for, is left out: nobody can say any more
+        what it needed.
+        """
         kind, shape = LISTS[method]
         if not self.source.gated(kind):
             return Seen(result)
         await self.source.listing(kind, context)
         shown: list[Any] = []
         hidden: dict[str, str] = {}
+        there: set[str] = set()
         # By identity: sources give the same object each time, and the hash of a need is of all that is in it.
         verdicts: dict[int, tuple[Need, str, dict[str, object]]] = {}
         for item in result.get(shape.member) or ():
@@ -354,6 +359,10 @@ class Honest:
             need = self.source.entry(kind, name, item)
             if need is UNKNOWN:
                 need = await self.source.need(kind, name, context)
+                if need is None and self.source.version != version:
+                    there = there or set((await self.source.everything(context)).get(kind, ()))
+                    if name not in there:
+                        continue
             if need is None:
                 shown.append(item)
                 continue

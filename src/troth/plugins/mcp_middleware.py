@@ -145,6 +145,7 @@ class Middleware:
     async def _answered(self, ctx: Context, call_next: CallNext, session: Session) -> dict[str, Any]:
         """What the framework answers, as the asker may have it."""
         method = ctx.method
+        version = self.honest.source.version
         token = CURRENT.set(session)
         try:
             result = await call_next(ctx)
@@ -158,16 +159,17 @@ class Middleware:
             raise
         finally:
             CURRENT.reset(token)
-        return await self._shaped(method, session.asker, as_dict(result), session, ctx)
+        return await self._shaped(method, as_dict(result), session, ctx, version)
 
     async def _shaped(
-        self, method: str, asker: Current, result: dict[str, Any], session: Session, ctx: Context
+        self, method: str, result: dict[str, Any], session: Session, ctx: Context, version: int
     ) -> dict[str, Any]:
-        """A result as this asker may have it."""
+        """A result as the asker may have it."""
+        asker = session.asker
         if method == "server/discover":
             result["capabilities"] = asker.built.capabilities
         elif method in LISTS:
-            seen = await self.honest.seen(asker, method, result, ctx)
+            seen = await self.honest.seen(asker, method, result, ctx, version)
             result = seen.result
             if self.given.unchecked:
                 await self.given.check(self.honest.source, ctx)
