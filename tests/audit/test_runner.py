@@ -162,9 +162,11 @@ def test_servers_are_told_by_what_they_offer() -> None:
         ("import sys\nsys.exit(0)\n", r"it ends when it is read \(exit status 0\)"),
         ("def (:\n", "not Python: invalid syntax"),
         ("\0", "not Python: "),
+        ("\nraise ValueError('no database')\n", r"it raises ValueError: no database \(.*odd\.py, line 2\)"),
+        ("def mcp():\n    return 1 / 0\n", r"it raises ZeroDivisionError: division by zero \(.*odd\.py, line 2\)"),
     ],
 )
-def test_a_file_that_ends_the_process_or_is_not_python_is_said_to(
+def test_a_file_that_ends_the_process_is_not_python_or_raises_is_said_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
 ) -> None:
     path = tmp_path / "odd.py"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+import traceback
 from contextlib import contextmanager
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -43,8 +44,8 @@ def load(target: str) -> object:
     """The object that ``file.py:name`` names.
 
     Raises:
-        NoServerError: There is no such file or object, or the file imports what is not installed, is not Python, or
-            ends the process.
+        NoServerError: There is no such file or object, or the file imports what is not installed, is not Python, ends
+            the process, or raises something.
     """
     file, _, name = target.rpartition(":")
     path = Path(file)
@@ -67,6 +68,8 @@ def load(target: str) -> object:
     except SystemExit as error:
         guard = 'what starts the server belongs under if __name__ == "__main__"'
         raise NoServerError(f"{file}: it ends when it is read (exit status {error.code}); {guard}") from error
+    except Exception as error:
+        raise NoServerError(f"{file}: {_told(error)}") from error
     value: object = module
     for part in name.split("."):
         if not hasattr(value, part):
@@ -114,11 +117,20 @@ def find_object(target: str) -> object:
     return _found(target)[0]
 
 
+def _told(error: Exception) -> str:
+    """What a file of the user's raised, and where."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"it raises {type(error).__name__}: {error} ({last.filename}, line {last.lineno})"
+
+
 def _found(target: str) -> tuple[object, Callable[[], Awaitable[None]]]:
     value = load(target)
     serve = serving(value)
     if serve is None and callable(value) and not isinstance(value, type):
-        value = cast("Callable[[], object]", value)()
+        try:
+            value = cast("Callable[[], object]", value)()
+        except Exception as error:
+            raise NoServerError(f"{target}: {_told(error)}") from error
         serve = serving(value)
     if serve is None:
         kind = type(value).__name__
