@@ -452,8 +452,10 @@ def line(cell: Cell) -> str:
 def show(cells: Sequence[Cell], *, verbose: bool) -> None:
     for cell in cells:
         print(line(cell))
-    total = sum(len(cell.required()) for cell in cells)
-    print(f"{sum(len(cell.passed()) for cell in cells)} of {total} scenarios")
+    scores = [score for cell in cells for score in cell.required()]
+    passed, empty = (sum(score.state == state for score in scores) for state in ("PASS", "EMPTY"))
+    suite = f", {passed + empty} by the suite, to which one without a failure has passed" if empty else ""
+    print(f"{passed} of {len(scores)} scenarios{suite}")
     failing: dict[tuple[str, str, str], list[str]] = {}
     for cell in cells:
         for score in cell.required():
