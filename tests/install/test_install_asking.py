@@ -306,6 +306,17 @@ async def test_calls_that_wait_are_bounded_and_so_are_their_rounds(server, troth
         assert (code, "it asked 2 times" in message) == (-32603, True)
 
 
+async def test_one_principal_leaves_room_for_others(server, troth_host, monkeypatch):
+    principals = iter([("ann",), ("ann",), ("bob",)])
+    monkeypatch.setattr(mcp_parked, "principal_of", lambda _: next(principals))
+    monkeypatch.setattr(mcp_parked, "MINE", 1)
+    async with troth_host(server, capabilities=ALL, revision=NEW) as host:
+        await begun(host, "endless")
+        code, message = await refused(host, {"name": "once", "arguments": {}})
+        assert (code, "1 calls of one principal wait" in message) == (-32603, True)
+        await begun(host, "endless")
+
+
 async def test_what_frameworks_have_for_forms_works_in_both_eras(troth_host):
     plain = FastMCP("forms")
 

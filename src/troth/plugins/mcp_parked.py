@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
     Context = ServerRequestContext[Any, Any]
     Answer = Callable[[Session], Awaitable[dict[str, Any]]]
+    Owner = tuple[tuple[str | None, ...] | None, object]
+    """The principal, None for anybody, and the run of the server."""
 
 METHODS: Final = frozenset({"prompts/get", "resources/read", "tools/call"})
 """Requests whose results may be questions."""
@@ -59,6 +61,8 @@ PATIENCE: Final = 600.0
 """Seconds that a call waits for its host to come again: people think, and some never come."""
 MOST: Final = 1000
 """Calls of a server that may wait so at once; each holds its handler."""
+MINE: Final = 250
+"""Those of one principal, where hosts are authorized: it leaves room for others."""
 ROUNDS: Final = 64
 """Most times that one call answers with questions."""
 
@@ -107,7 +111,7 @@ class Parked:
         state: What the host brings when it calls again; empty while a request waits.
     """
 
-    owner: object
+    owner: Owner
     revision: str
     method: str
     params: Mapping[str, Any]
@@ -254,7 +258,7 @@ class Parking:
         call.answers(cast("Mapping[str, object]", given))
         return await self._next(call)
 
-    def _owner(self, ctx: Context) -> object:
+    def _owner(self, ctx: Context) -> Owner:
         return principal_of(ctx), self._announcer.run_of(ctx.lifespan_context)
 
     async def _next(self, call: Parked) -> dict[str, Any]:
@@ -278,9 +282,8 @@ class Parking:
     def _park(self, call: Parked) -> dict[str, Any]:
         """What a call asks, as its result; it waits from here on."""
         call.rounds += 1
-        if call.rounds > ROUNDS or len(self._calls) >= MOST:
+        if why := self._full(call):
             call.scope.cancel()
-            why = f"it asked {ROUNDS} times" if call.rounds > ROUNDS else f"{MOST} calls wait for their hosts"
             raise MCPError(types.INTERNAL_ERROR, f"The call was given up: {why}, which is the most")
         call.state = f"{PREFIX}{secrets.token_urlsafe(32)}"
         self._calls[call.state] = call
@@ -293,6 +296,17 @@ class Parking:
             "requestState": call.state,
             "_meta": {types.SERVER_INFO_META_KEY: self._server.server_info_stamp},
         }
+
+    def _full(self, call: Parked) -> str:
+        """Which bound keeps a call from asking; empty for none."""
+        if call.rounds > ROUNDS:
+            return f"it asked {ROUNDS} times"
+        if len(self._calls) >= MOST:
+            return f"{MOST} calls wait for their hosts"
+        principal = call.owner[0]
+        if principal is not None and sum(other.owner[0] == principal for other in self._calls.values()) >= MINE:
+            return f"{MINE} calls of one principal wait"
+        return ""
 
     async def _work(self, call: Parked, ctx: Context, before: Session, answer: Answer) -> None:
         """A call from its begin until its end was taken."""
