@@ -502,6 +502,32 @@ def test_rule_22_a_redirect_at_the_same_origin_is_followed_with_method_and_body_
     run(test)
 
 
+def test_a_redirect_is_forgotten_when_where_it_leads_takes_nothing() -> None:
+    places = iter(["/busy", "", "/new", "", ""])
+    paths: list[str] = []
+
+    async def answer(asked: Asked) -> None:
+        paths.append(asked.path)
+        if asked.path == "/busy" or (asked.path == "/new" and paths.count("/new") == 2):
+            await asked.reply(503)
+        elif asked.path == "/mcp" and (place := next(places)):
+            await asked.reply(307, Location=place)
+        else:
+            await asked.result()
+
+    async def test() -> None:
+        async with talking(answer) as (_, link, heard):
+            found: list[int | None] = []
+            for number in range(1, 6):
+                link.send(number, message(number))
+                problem = await heard.end_of(number)
+                found.append(None if problem is None else problem.status)
+            assert paths == ["/mcp", "/busy", "/mcp", "/mcp", "/new", "/new", "/mcp"]
+            assert found == [503, None, None, 503, None]
+
+    run(test)
+
+
 @pytest.mark.parametrize(
     ("status", "target"),
     [

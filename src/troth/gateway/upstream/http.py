@@ -143,6 +143,7 @@ class HttpLink:
         self._name = settings.name
         self._address = address_of(settings.url)
         self._url = str(self._address)
+        self._moved = ""  # where a redirect led and what was sent was taken
         self._receiver = receiver
         self._crew = crew
         self._limits = limits
@@ -209,7 +210,8 @@ class HttpLink:
 
     async def _delete(self, headers: Mapping[str, str]) -> None:
         try:
-            response = await self._client.request("DELETE", self._url, self._headers["DELETE"] | dict(headers))
+            merged = {**self._headers["DELETE"], **headers}
+            response = await self._client.request("DELETE", self._moved or self._url, merged)
         except FaultError as fault:
             _log.debug("upstream %s: its session could not be ended: %s", self._name, fault.words)
         else:
@@ -247,13 +249,15 @@ class HttpLink:
         return replace(problem, begun=True) if begun and problem is not None else problem
 
     async def _post(self, line: bytes, headers: Mapping[str, str]) -> Response:
-        # The new address is kept for the life of the link: a second round trip per call would be the price of a slash.
-        response, self._url = await self._follow("POST", {**self._headers["POST"], **headers}, line)
+        # A second round trip per call would be the price of a slash, so the new address is kept, but only while it
+        # takes what is sent: a server under repair sends clients elsewhere for a while.
+        response, url = await self._follow("POST", {**self._headers["POST"], **headers}, line)
+        self._moved = url if 200 <= response.status < 300 else ""
         return response
 
     async def _follow(self, method: str, headers: Mapping[str, str], line: bytes | None = None) -> tuple[Response, str]:
         """Asks, and asks again where a redirect leads that stays at the origin and moves at all."""
-        url = self._url
+        url = self._moved or self._url
         response = await self._client.request(method, url, headers, line)
         for _ in range(REDIRECTS):
             if response.status not in FOLLOWED[method]:
