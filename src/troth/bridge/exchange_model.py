@@ -275,10 +275,12 @@ class AnswerUpstream(msgspec.Struct, frozen=True):
     Attributes:
         id: The upstream's id of it.
         line: The response or error on one line.
+        kind: What was asked; None for what is no question.
     """
 
     id: Id
     line: bytes
+    kind: QuestionKind | None = None
 
 
 class Leave(msgspec.Struct, frozen=True):

@@ -241,4 +241,4 @@ def take_back(exchange: Exchange, reason: str) -> tuple[Command, ...]:
 def reply_to(question: Question, reply: Reply) -> tuple[Command, ...]:
     """The answer to a legacy upstream."""
     identity = cast("Id", question.id)
-    return (AnswerUpstream(identity, reply.line(identity)),)
+    return (AnswerUpstream(identity, reply.line(identity), question.kind),)

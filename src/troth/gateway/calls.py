@@ -35,6 +35,7 @@ from troth.bridge.exchange_model import (
     UpstreamNotified,
     WakeMe,
 )
+from troth.bridge.questions import QuestionKind
 from troth.gateway.model import Answer, Sort
 from troth.gateway.parking import USED
 from troth.register import Era
@@ -93,7 +94,7 @@ class Around(Protocol):
     """Who has roots told outside of calls, and learns from calls what they are."""
 
     def answered(self, conversation: Conversation, number: Id, line: bytes) -> None:
-        """A question of an upstream was answered in a call of a modern host."""
+        """An upstream that asked for roots got an answer in a call of a modern host."""
         ...
 
     def left(self, conversation: Conversation, question: Question) -> None:
@@ -250,7 +251,8 @@ class Call:
                         self._conversation.cancel(self._id, command.reason)
                 case AnswerUpstream():
                     self._conversation.answer(command.line, command.id)
-                    if self._outside is not None and self._exchange.host_era is Era.MODERN:
+                    roots = command.kind is QuestionKind.ROOTS and self._exchange.host_era is Era.MODERN
+                    if roots and self._outside is not None:
                         self._outside.answered(self._conversation, command.id, command.line)
                 case Finish():
                     self._finish(command)

@@ -245,7 +245,7 @@ class Outsiders:
         self._carried.update({(conversation, cast("Id", question.id)): call for question in questions})
 
     def answered(self, conversation: Conversation, number: Id, line: bytes) -> None:
-        """A question of an upstream was answered in a call. Of roots that a modern host told the answer is kept."""
+        """An upstream that asked for roots got an answer in a call: what a modern host told is kept."""
         if self._carried.pop((conversation, number), None) is not None:
             self._moved(conversation)
         result = _read_answer(line).result
@@ -307,11 +307,11 @@ class Outsiders:
         conversation.answer(fresh.error_line(question.id, error.code, error.message, error.data))
 
     def host_came(self, audience: Audience) -> None:
-        """Asks what waited for a legacy host."""
+        """Asks what waited for a legacy host. What an upstream asked that was started again since is nobody's."""
         if audience.host.session is None:
             return
         for key, waiting in list(self._early.items()):
-            if self._ask(audience.host, waiting.member, key[0], waiting.question):
+            if not waiting.member.has(key[0]) or self._ask(audience.host, waiting.member, key[0], waiting.question):
                 waiting.timer.cancel()
                 del self._early[key]
             else:

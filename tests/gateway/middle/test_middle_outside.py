@@ -197,6 +197,42 @@ async def test_rule_5_the_next_call_of_a_modern_host_carries_roots_that_were_ask
         await peer.close()
 
 
+async def test_rule_5_what_a_host_answers_to_other_questions_is_not_kept_for_its_roots() -> None:
+    declares = {"roots": {}, "elicitation": {"form": {}}}
+    async with site(OLD, variant="asker") as one, serving(one.settings("one"), eager=False) as served:
+        peer = served.modern(declares=declares)
+        await peer.ask("tools/list")
+        first = (await peer.call("ask_form")).result
+        given = {"action": "accept", "content": {"name": "Ada"}, **MINE}
+        params = {"name": "ask_form", "arguments": {}, "requestState": first["requestState"]}
+        told = await peer.ask("tools/call", {**params, "inputResponses": {"q1": given}})
+        assert "Ada" in told.result["content"][0]["text"]
+        (fleet,) = served.gateway.every_fleet()
+        say(one, "roots/list", id=7)
+        await until(lambda: fleet.outside.early)
+        assert answer(one, 7) is None
+
+
+async def test_rule_5_a_host_is_not_asked_what_a_lost_session_of_a_server_wanted_to_know() -> None:
+    async with site(OLD) as one, serving(one.settings("one"), eager=False) as served:
+        await served.modern(declares=ROOTS).ask("tools/list")
+        (fleet,) = served.gateway.every_fleet()
+        say(one, "roots/list", id=7)
+        await until(lambda: fleet.outside.early)
+        await one.stop()
+        await one.start()
+        await one.hears("initialize", 2)
+        await served.ready()
+        await one.until(lambda: one.script.sessions)
+        say(one, "roots/list", id=8)
+        await until(lambda: fleet.outside.early == 2)
+        async with served.legacy(declares=ROOTS) as peer:
+            inbox = await peer.listen()
+            await reply(peer, await inbox.method("roots/list"))
+            assert (await one.until(lambda: answer(one, 8)))["result"] == MINE
+            assert (inbox.methods().count("roots/list"), fleet.outside.idle) == (1, True)
+
+
 async def test_rule_5_roots_that_are_taken_back_hold_no_call_back() -> None:
     async with site(OLD) as one, serving(one.settings("one"), eager=False) as served:
         peer = served.modern(declares=ROOTS)
