@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import anyio
 import msgspec
@@ -40,7 +40,7 @@ EARLY: Final = 16
 
 TELLING: Final = 1.0
 """Seconds from a question on in which calls wait for roots that their upstream asked for before. Hosts tell them
-without a person; one that never does delays no call after that."""
+without a person; one that did not in that time delays no call again before it tells something."""
 
 
 class _Answer(msgspec.Struct):
@@ -74,7 +74,7 @@ class Outside:
         conversation: Where the answer goes.
         number: The upstream's id of it.
         session: The host.
-        ended: Called when it is answered.
+        ended: Called when it is over, with whether the host told something.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Outside:
         conversation: Conversation,
         number: Id,
         session: HostSession,
-        ended: Callable[[], object],
+        ended: Callable[[bool], object],
     ) -> None:
         self._question = question
         self._session = session
@@ -120,7 +120,7 @@ class Outside:
             self._session.audience.stream.send(fresh.notification_line("notifications/cancelled", params), Sort.OTHER)
 
     def _answer(self, reply: replies.Reply) -> None:
-        self._ended()
+        self._ended(reply.error is None)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -147,6 +147,7 @@ class Outsiders:
         self._changed: asyncio.TimerHandle | None = None
         self._news = anyio.Event()
         self._since: WeakKeyDictionary[Conversation, float] = WeakKeyDictionary()
+        self._silent: WeakSet[Conversation] = WeakSet()
         self._settled: WeakKeyDictionary[Conversation, float] = WeakKeyDictionary()
 
     @property
@@ -246,9 +247,9 @@ class Outsiders:
 
     def answered(self, conversation: Conversation, number: Id, line: bytes) -> None:
         """An upstream that asked for roots got an answer in a call: what a modern host told is kept."""
-        if self._carried.pop((conversation, number), None) is not None:
-            self._moved(conversation)
         result = _read_answer(line).result
+        if self._carried.pop((conversation, number), None) is not None:
+            self._moved(conversation, told="roots" in result)
         if "roots" in result:
             self._roots[conversation] = result
 
@@ -267,11 +268,13 @@ class Outsiders:
         outside.send(params, member.settings.ask_timeout)
         return True
 
-    def _ended(self, key: tuple[Conversation, Id]) -> None:
+    def _ended(self, key: tuple[Conversation, Id], told: bool) -> None:
         self._open.pop(key, None)
-        self._moved(key[0])
+        self._moved(key[0], told=told)
 
-    def _moved(self, conversation: Conversation) -> None:
+    def _moved(self, conversation: Conversation, *, told: bool) -> None:
+        if told:
+            self._silent.discard(conversation)
         self._settled[conversation] = self._loop.time() + SETTLING
         self._news.set()
         self._news = anyio.Event()
@@ -279,10 +282,12 @@ class Outsiders:
     async def told(self, conversation: Conversation) -> None:
         """Waits for a moment until a host has answered what this session of an upstream asked before a call."""
         rest = self._since.get(conversation, -TELLING) + TELLING - self._loop.time()
-        if rest > 0:
-            with anyio.move_on_after(rest):
+        if rest > 0 and conversation not in self._silent:
+            with anyio.move_on_after(rest) as waited:
                 while any(asker is conversation for asker, _ in (*self._open, *self._carried)):
                     await self._news.wait()
+            if waited.cancelled_caught:
+                self._silent.add(conversation)
         rest = self._settled.get(conversation, 0.0) - self._loop.time()
         if rest > 0:
             await anyio.sleep(rest)
@@ -325,7 +330,7 @@ class Outsiders:
             return
         key = (conversation, number)
         if (outside := self._open.get(key)) is not None:
-            self._ended(key)
+            self._ended(key, False)
             outside.withdraw()
         elif (early := self._early.pop(key, None)) is not None:
             early.timer.cancel()

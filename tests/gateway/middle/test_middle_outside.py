@@ -7,10 +7,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from middle_gateway import Legacy, Served, Told, serving
+from middle_gateway import PATIENCE, Legacy, Served, Told, serving
 from middle_site import MODERN, OLD, Site, site, until
 
-from troth.gateway import outside
+from troth.gateway import member, outside
 from troth.gateway.limits import Limits
 from troth.gateway.settings import Transport, UpstreamSettings
 
@@ -269,6 +269,43 @@ async def test_rule_5_roots_that_no_modern_host_can_tell_are_not_waited_for() ->
         assert fleet.outside.idle
 
 
+async def test_rule_5_roots_wait_longer_for_a_call_than_for_a_host_that_is_about_to_be_ready() -> None:
+    limits = Limits(early=0.0, stop=0.1)
+    async with site(OLD) as one, serving(one.settings("one"), eager=False, limits=limits) as served:
+        await served.modern(declares=ROOTS).ask("tools/list")
+        say(one, "roots/list", id=7)
+        (fleet,) = served.gateway.every_fleet()
+        await until(lambda: fleet.outside.early)
+        assert answer(one, 7) is None
+
+
+async def test_a_server_that_asks_for_roots_without_end_is_refused_at_a_limit() -> None:
+    async with site(OLD) as one, serving(one.settings("one"), eager=False) as served:
+        await served.modern(declares=ROOTS).ask("tools/list")
+        for number in range(outside.EARLY + 1):
+            say(one, "roots/list", id=number)
+        refused = await one.until(lambda: next((item for item in one.heard if "error" in item), None))
+        assert (refused["id"], refused["error"]["code"]) == (outside.EARLY, -32601)
+        (fleet,) = served.gateway.every_fleet()
+        assert fleet.outside.early == outside.EARLY
+
+
+async def test_rule_5_what_a_modern_host_told_is_not_said_of_legacy_hosts() -> None:
+    async with site(OLD) as one, serving(one.settings("one"), eager=False) as served:
+        peer = served.modern(declares=ROOTS)
+        await peer.ask("tools/list")
+        (fleet,) = served.gateway.every_fleet()
+        say(one, "roots/list", id=7)
+        await until(lambda: fleet.outside.early)
+        first = (await peer.call("log")).result
+        await peer.ask("tools/call", again(first, inputResponses={"q1": MINE}))
+        async with served.legacy(declares=ROOTS), served.legacy(declares=ROOTS):
+            await until(lambda: sum(one.opened for one in fleet.audiences) == 2)
+            say(one, "roots/list", id=8)
+            # Nothing tells which of the two it means.
+            assert (await one.until(lambda: answer(one, 8)))["error"]["code"] == -32601
+
+
 async def test_a_question_that_is_asked_twice_under_one_id_waits_once() -> None:
     async with site(OLD) as one, serving(one.settings("one"), eager=False) as served:
         await served.modern(declares=ROOTS).ask("tools/list")
@@ -382,6 +419,67 @@ async def test_rule_5_a_legacy_host_is_asked_again_for_roots_when_the_call_ends_
         await reply(peer, await inbox.until(lambda message: message.get("method") == "roots/list", 1))
         (fleet,) = served.gateway.every_fleet()
         await until(lambda: fleet.outside.idle)
+
+
+async def test_rule_5_a_server_has_a_moment_to_take_roots_in_before_the_call_that_waited_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(outside, "SETTLING", 0.3)
+    monkeypatch.setattr(outside, "TELLING", PATIENCE)
+    async with (
+        site(OLD) as one,
+        serving(one.settings("one"), eager=False) as served,
+        served.legacy(declares=ROOTS) as peer,
+    ):
+        inbox = await peer.listen()
+        await peer.ask("tools/list")
+        await one.until(lambda: one.script.sessions)
+        say(one, "roots/list", id=7)
+        asked = await inbox.method("roots/list")
+        loop = asyncio.get_running_loop()
+        waiting = loop.create_task(peer.call("log"))
+        await until(lambda: any(session.calls for session in served.front.sessions))
+        before = loop.time()
+        await reply(peer, asked)
+        assert (await waiting).result["content"]
+        assert loop.time() - before >= 0.3
+        assert (answer(one, 7) or {})["result"] == MINE
+
+
+async def test_rule_5_a_host_that_told_nothing_once_delays_no_call_again(
+    eager: UpstreamSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(eager, eager=False) as served, served.legacy(declares=ROOTS) as peer:
+        await peer.ask("tools/list")
+        (fleet,) = served.gateway.every_fleet()
+        await until(lambda: not fleet.outside.idle)
+        assert words(await peer.call("where", {"late": False})) == "nowhere"
+        monkeypatch.setattr(outside, "TELLING", 10 * PATIENCE)
+        # It was asked anew by that call, and at its end once more.
+        assert words(await peer.call("where", {"late": False})) == "nowhere"
+        assert words(await peer.call("where")) == "nowhere"
+
+
+async def test_a_further_process_that_asks_nothing_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "first.py"
+    first = "open(sys.argv[1], 'x').close()"
+    asking = 'say(id="mine", method="roots/list")'
+    once = f"try:\n            {first}\n            {asking}\n        except FileExistsError:\n            pass"
+    assert asking in ASKS_AT_ONCE
+    script.write_text(ASKS_AT_ONCE.replace(asking, once), "utf-8")
+    command = (sys.executable, str(script), str(tmp_path / "asked"))
+    settings = UpstreamSettings(name="one", transport=Transport.STDIO, command=command)
+    async with serving(settings, eager=False) as served, served.legacy(declares=ROOTS) as peer:
+        inbox = await peer.listen()
+        await reply(peer, await inbox.method("roots/list"))
+        held = asyncio.get_running_loop().create_task(peer.call("where", {"late": True}))
+        await until(lambda: any(session.running for session in served.front.sessions))
+        assert words(await peer.call("where")) == "nowhere"
+        monkeypatch.setattr(member, "FIRST", 10 * PATIENCE)
+        assert words(await peer.call("where")) == "nowhere"
+        held.cancel()
 
 
 async def test_rule_5_a_further_process_of_a_legacy_host_knows_its_roots_before_its_call(
