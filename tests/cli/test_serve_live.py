@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PATIENCE = 30.0
+MODERN = "2026-07-28"
 TROTH = (sys.executable, "-m", "troth")
 
 
@@ -90,6 +93,18 @@ def operator(tmp_path: Path) -> Iterator[Operator]:
         somebody.gateway.communicate()
 
 
+@pytest.fixture
+def asker() -> Iterator[str]:
+    """The address of a server that asks for everything, at the newest revision."""
+    command = [sys.executable, "-m", "troth.testing", "server", "--variant", "asker", "--revision", MODERN]
+    with subprocess.Popen(
+        [*command, "--transport", "http", "--port", "0"], stderr=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stderr is not None
+        yield next(line for line in server.stderr if "http://" in line).split()[-1]
+        server.kill()
+
+
 def names(status: dict[str, Any]) -> set[str]:
     return {item["name"] for item in status.get("upstreams", ())}
 
@@ -152,3 +167,43 @@ def test_a_gateway_whose_state_cannot_be_kept_serves_and_says_so(operator: Opera
     _, rest = operator.gateway.communicate(timeout=PATIENCE)
     assert operator.gateway.returncode == 0
     assert "forgotten" not in rest
+
+
+def visit(url: str, token: str) -> dict[str, Any]:
+    """Calls a tool that sends people to an address."""
+    key = "io.modelcontextprotocol/"
+    capabilities = {"elicitation": {"form": {}, "url": {}}}
+    info = {"name": "host", "version": "1"}
+    meta = {f"{key}protocolVersion": MODERN, f"{key}clientCapabilities": capabilities, f"{key}clientInfo": info}
+    params = {"name": "ask_url", "arguments": {}, "_meta": meta}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {
+        "authorization": f"Bearer {token}",
+        "accept": "application/json, text/event-stream",
+        "content-type": "application/json",
+        "mcp-protocol-version": MODERN,
+        "mcp-method": "tools/call",
+        "mcp-name": "ask_url",
+    }
+    request = Request(url, json.dumps(body).encode(), headers)
+    try:
+        with urlopen(request, timeout=PATIENCE) as response:
+            return json.load(response)
+    except HTTPError as error:
+        return json.load(error)
+
+
+@pytest.mark.behaviour("CAP-09-C1")
+def test_rule_4_the_token_of_the_command_line_is_a_principal_beside_those_of_connected_hosts(
+    operator: Operator, asker: str
+) -> None:
+    assert operator.troth("add", "one", asker).returncode == 0
+    token = "t" * 32
+    url = operator.serve("--token", token)[-1].split()[1]
+    assert "inputRequests" in visit(url, token)["result"]
+    assert operator.troth("connect", "cursor").returncode == 0
+    operator.send(signal.SIGHUP)
+    deadline = time.monotonic() + PATIENCE
+    while "result" in (told := visit(url, token)):
+        assert time.monotonic() < deadline, told
+    assert told["error"]["code"] == -32021

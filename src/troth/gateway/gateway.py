@@ -89,6 +89,7 @@ class Gateway:
         seal: Seals that state.
         broker: Takes questions for people or a command; None where it is off.
         tasks: Holds the tasks of hosts; in memory, until somebody gives it a store.
+        several: Whether more than one principal may come; by the configuration until somebody knows better.
         parking: Calls that wait for their modern host to come again.
         fleets: Fleet by principal and what its hosts can be asked.
         own: Fleets of single sessions, where some upstream is not shared (``share = "never"``).
@@ -109,6 +110,7 @@ class Gateway:
         self._eras: dict[str, str] = {}
         self._sessions = 0
         self.broker: Broker | None = None
+        self.several: Callable[[], bool] = lambda: len(self.settings.tokens) > 1
         self.seal = Seal(keys or Keys.made())
         self.tasks = Tasks(MemoryStore(), crew, limits)
         self.parking: Parking[Call] = Parking(token_hex(8), limits)
@@ -206,7 +208,7 @@ class Gateway:
             if member is not None:
                 self._end(member)
             member = self._members[key] = self._open(settings, *key)
-        member.shared = len(self.settings.tokens) > 1
+        member.shared = self.several()
         member.answers = answers & asks
         return member
 

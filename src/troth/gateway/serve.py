@@ -89,6 +89,7 @@ class _Running:
         if self.state.problem:
             _log.warning("what earlier runs remembered is lost: %s", self.state.problem)
         self.gateway = Gateway(settings, self.state, self.crew, self.limits, self._keys(settings))
+        self.gateway.several = self._several
         self.front = MiddleFront(self.gateway)
         self.presence = Presence(self.folder / "runs")
         self.store: SqliteStore | None = None
@@ -151,6 +152,11 @@ class _Running:
             return [STDIO]
         tokens = (*self.options.tokens, *self.gateway.settings.tokens)
         return [ANONYMOUS, *(Principal(token.name, token.profile) for token in tokens)]
+
+    def _several(self) -> bool:
+        """Whether more than one principal may speak to this run: anybody without a credential is one."""
+        options = self.options
+        return not options.stdio and options.no_auth + len(options.tokens) + len(self.gateway.settings.tokens) > 1
 
     async def _broker(self, settings: GatewaySettings) -> None:
         """Opens the broker where some upstream may use it. What earlier runs left open is settled."""
