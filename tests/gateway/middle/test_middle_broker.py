@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from middle_gateway import MODERN, PATIENCE, Modern, Told, server, serving
+from middle_site import site
 
 from troth.gateway.broker import Broker, Pending, State
+from troth.gateway.settings import Share
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from troth.bridge.errors import ErrorValue
     from troth.gateway.gateway import Gateway
+    from troth.gateway.settings import UpstreamSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -36,18 +39,21 @@ async def asked(broker: Broker, call: asyncio.Task[Told]) -> Pending:
 
 
 @asynccontextmanager
-async def brokered(revision: str, folder: Path) -> AsyncGenerator[tuple[Modern, Broker]]:
+async def brokered(
+    revision: str, folder: Path, settings: UpstreamSettings | None = None, tokens: tuple[str, ...] = ()
+) -> AsyncGenerator[tuple[Modern, Broker]]:
     """A host that declares nothing, in front of a server whose questions people answer."""
-    settings = server("one", "--variant", "asker", "--revision", revision, ask=("host", "broker"))
+    ask = ("host", "broker")
+    settings = settings or server("one", "--variant", "asker", "--revision", revision, ask=ask)
 
     def made(gateway: Gateway) -> Broker:
         return Broker(folder / "questions.db", gateway.limits, run="r", clock=time.time, crew=gateway.crew)
 
-    async with serving(settings, eager=False) as served:
+    async with serving(settings, eager=False, tokens=tokens) as served:
         broker = served.gateway.broker = made(served.gateway)
         await broker.start()
         try:
-            async with served.modern() as peer, asyncio.timeout(PATIENCE):
+            async with served.modern(token="".join(tokens[:1])) as peer, asyncio.timeout(PATIENCE):
                 yield peer, broker
         finally:
             await broker.close()
@@ -72,6 +78,23 @@ async def test_people_are_sent_to_an_address_while_one_of_them_watches(tmp_path:
         assert b"https://" in bytes(pending.params)
         await broker.answer(pending.id, None)
         assert (await call).result["content"]
+
+
+@pytest.mark.parametrize("tokens", [("anna",), ("anna", "bert")])
+@pytest.mark.parametrize("share", [Share.AUTO, Share.ALWAYS])
+async def test_rule_4_people_are_sent_nowhere_by_a_server_that_takes_everybody_for_one(
+    tokens: tuple[str, ...], share: Share, tmp_path: Path
+) -> None:
+    async with site(MODERN, variant="asker") as one:
+        settings = one.settings("one", ask=("host", "broker"), share=share)
+        async with brokered(MODERN, tmp_path, settings, tokens) as (peer, broker):
+            broker.watch()
+            call = asyncio.get_running_loop().create_task(peer.call("ask_url"))
+            if len(tokens) == 1 and share is Share.AUTO:
+                await broker.decline((await asked(broker, call)).id)
+                assert "result" in (await call).answer
+            else:
+                assert (await call).error["data"]["requiredCapabilities"] == {"elicitation": {"url": {}}}
 
 
 async def test_nobody_waits_for_people_who_ceased_to_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
