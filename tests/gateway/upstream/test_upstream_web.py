@@ -498,3 +498,22 @@ async def test_a_wish_is_not_made_at_a_server_that_promises_it_no_more() -> None
         assert site.of("subscriptions/listen")[-1].body["params"]["notifications"] == {"toolsListChanged": True}
         with pytest.raises(UnavailableError, match="offers no subscriptions"):
             await one.subscribe("a://2")
+
+
+@pytest.mark.parametrize(("code", "checks"), [(-32021, 0), (-32600, 1)])
+async def test_what_only_a_modern_server_says_gives_no_reason_to_look_whether_it_is_one(code: int, checks: int) -> None:
+    async def handle(asked: Asked) -> web.StreamResponse:
+        if asked.method == "tools/call":
+            return asked.error(code, 400)
+        return await modern(asked) or asked.answer(result={})
+
+    async with website(handle) as site, upstream(http(site.url)) as (one, _ears):
+        talk = await one.ready(PATIENCE)
+        before = len(site.of("server/discover"))
+        for _ in range(2):
+            sink = Heard()
+            talk.start(call("x"), sink)
+            assert (await sink.end())["code"] == code
+            await until(lambda: len(site.of("server/discover")) >= before + checks)
+        await talk.ask(Outgoing(frame=ask("prompts/list", {})))
+        assert (len(site.of("server/discover")) > before) == bool(checks)

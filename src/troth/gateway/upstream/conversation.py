@@ -43,7 +43,8 @@ from troth.bridge.questions import refused
 from troth.capabilities import read_server
 from troth.gateway.model import UnavailableError
 from troth.gateway.upstream.envelope import SUBSCRIPTION, Envelope
-from troth.gateway.upstream.waiting import STRANGE, UNSURE, Facts, Refused, Waiter, Waiting
+from troth.gateway.upstream.era import strange
+from troth.gateway.upstream.waiting import UNSURE, Facts, Refused, Waiter, Waiting
 from troth.gateway.upstream.words import told
 from troth.register import Era
 
@@ -312,7 +313,7 @@ class Talk:
 
     def ended(self, key: Id | None, problem: Problem | None) -> None:
         """See `Receiver`."""
-        if problem is not None and problem.status in STRANGE[self.era, key is not None]:
+        if problem is not None and strange(problem, self.era, to_request=key is not None):
             self._owner.suspect(self)
         waiting = None if key is None else self._waiting.get(key)
         if waiting is None or key is None:

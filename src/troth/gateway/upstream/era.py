@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from troth.bridge import Bad, Cause, Frame, Kind, Lost, opened, peek
+from troth.bridge import Bad, Cause, Frame, Kind, Lost, errors, opened, peek, read
 from troth.gateway.upstream.envelope import SERVER_INFO
 from troth.gateway.upstream.waiting import UNSURE, Facts, Refused
 from troth.gateway.upstream.words import told
@@ -19,13 +19,23 @@ from troth.register import Era, register
 from troth.wire.words import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from msgspec import Raw
+
+    from troth.gateway.upstream.link import Problem
 
 UNSUPPORTED: Final = -32022
 MODERN_CODES: Final = frozenset({-32020, -32021, UNSUPPORTED})
 """Errors that only a server of the modern era sends."""
+STRANGE: Final[Mapping[tuple[Era, bool], frozenset[int]]] = {
+    (Era.LEGACY, True): frozenset({400}),
+    (Era.LEGACY, False): frozenset({404}),
+    (Era.MODERN, True): frozenset({400, 404}),
+    (Era.MODERN, False): frozenset({404}),
+}
+"""(era, whether to a request) -> HTTP statuses after which it is asked whether the server is what it was: its session
+may be gone, or a server of another era stands there now. It may also just have no such stream."""
 SHOWN: Final = 5
 """Foreign revisions that are shown in a reason."""
 
@@ -148,3 +158,14 @@ def _members(value: object) -> dict[str, Any]:
 def _listed(offered: list[str]) -> str:
     more = [] if len(offered) <= SHOWN else ["..."]
     return ", ".join([*(excerpt(name, 40) for name in offered[:SHOWN]), *more]) or "none"
+
+
+def strange(problem: Problem, era: Era, *, to_request: bool) -> bool:
+    """Whether an HTTP error gives reason to ask what stands there now.
+
+    None does that only a modern server gives, as for a capability that a host lacks.
+    """
+    if problem.status not in STRANGE[era, to_request]:
+        return False
+    frame = read(problem.frame) if era is Era.MODERN and problem.frame else None
+    return not isinstance(frame, Frame) or frame.kind is not Kind.ERROR or errors.code(frame) not in MODERN_CODES

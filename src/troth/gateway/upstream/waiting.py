@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from troth.bridge import Lost
-from troth.register import Era
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,15 +19,6 @@ LISTEN: Final = "subscriptions/listen"
 UNSURE: Final = frozenset({401, 403, 429})
 """HTTP statuses (and those from 500 on) that come from whatever stands before a server: what they carry under an id
 that is not ours is no answer of the server's."""
-
-STRANGE: Final[Mapping[tuple[Era, bool], frozenset[int]]] = {
-    (Era.LEGACY, True): frozenset({400}),
-    (Era.LEGACY, False): frozenset({404}),
-    (Era.MODERN, True): frozenset({400, 404}),
-    (Era.MODERN, False): frozenset({404}),
-}
-"""(era, whether to a request) -> HTTP statuses after which it is asked whether the server is what it was: its session
-may be gone, or a server of another era stands there now. It may also just have no such stream."""
 
 
 @dataclass(frozen=True, slots=True)
