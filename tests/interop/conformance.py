@@ -94,7 +94,6 @@ KINDS = {
 WITH_TASKS = Kind((sys.executable, str(SERVERS / "every_tasks.py")), "http", (MODERN,))
 NOT_TASKS = {
     "tasks-status-notifications": "the suite skips its only check",
-    "tasks-mrtr-composition": "a tool that takes long is a task from its first question on, not from its last answer",
 }
 """Scenarios about tasks that prove nothing of the server, or do not pass, by itself and through the gateway."""
 GATEWAY = (sys.executable, "-m", "troth", "serve", "{config}", "--port", "{port}", "--no-auth")

@@ -1,12 +1,14 @@
 """The server that the suite's scenarios about tasks want: ``every_tasks.py --http PORT``, or on stdio without.
 
-Ordinary tools of the Python SDK 2, made long by `troth.task`, and nothing that knows the wire.
+Ordinary tools of the Python SDK 2, made long by `troth.task`; one asks before its task begins, and does so by hand.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+from dataclasses import replace
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -84,13 +86,27 @@ async def multi_input(ctx: Context) -> str:
 
 @troth.task
 @server.tool()
-async def test_tool_with_task(ctx: Context) -> str:
-    """Asks for a name, and greets by it."""
-    answer = await ctx.elicit("Your name?", Name)
-    return f"Hello, {getattr(answer, 'data', Name()).name}!"
+async def test_tool_with_task(name: str) -> str:
+    """Greets whoever `ask_first` was told of."""
+    return f"Hello, {name}!"
+
+
+async def ask_first(ctx: Any, call_next: Any) -> Any:
+    """Asks for a name before there is a task, as a server does that goes on only with what it needs."""
+    params = ctx.params or {}
+    if ctx.method != "tools/call" or params.get("name") != "test_tool_with_task":
+        return await call_next(ctx)
+    answers = params.get("inputResponses")
+    if answers is None:
+        question = {"mode": "form", "message": "Your name?", "requestedSchema": Name.model_json_schema()}
+        asked = {"user_name": {"method": "elicitation/create", "params": question}}
+        return {"resultType": "input_required", "inputRequests": asked}
+    left = {key: value for key, value in params.items() if key not in ("inputResponses", "requestState")}
+    return await call_next(replace(ctx, params={**left, "arguments": answers["user_name"]["content"]}))
 
 
 troth.install(server)
+server._lowlevel_server.middleware.insert(0, ask_first)
 
 
 def main() -> None:
