@@ -45,6 +45,7 @@ class HostSession:
         id: Unguessable.
         host: Who it is with.
         push: Whether its outbox reaches the host.
+        reached: Whether it has reached it by now, or could have.
         built: What it was promised, which holds to its end.
         audience: Where it hears of changes; joined from ``notifications/initialized`` on.
         fleet: The upstreams that it sees.
@@ -62,6 +63,7 @@ class HostSession:
         self.host = host
         self.connection = connection
         self.push = connection.push
+        self.reached = host.transport != "http"
         self.built = fleet.promised(connection)
         self.audience = audience
         self.fleet = fleet

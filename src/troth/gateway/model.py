@@ -103,6 +103,9 @@ class Session(Protocol):
     host: Host
     push: bool
     """Whether the connection has a channel for messages outside requests; decided before the handshake."""
+    reached: bool
+    """Whether the host has that channel open, or had: over HTTP it opens a stream when it likes, or never. Set by the
+    transport."""
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -75,6 +75,7 @@ class Outside:
         number: The upstream's id of it.
         session: The host.
         ended: Called when it is over, with whether the host told something.
+        nobody: Answers it in the host's place, which opened no stream to be asked on.
     """
 
     def __init__(
@@ -83,23 +84,40 @@ class Outside:
         conversation: Conversation,
         number: Id,
         session: HostSession,
+        *,
         ended: Callable[[bool], object],
+        nobody: Callable[[], object],
     ) -> None:
         self._question = question
         self._session = session
         self._conversation = conversation
         self._number = number
         self._ended = ended
+        self._nobody = nobody
         self._asked = ""
         self._timer: asyncio.TimerHandle | None = None
 
-    def send(self, params: Mapping[str, object], seconds: float) -> None:
-        """Asks, and waits no longer than that."""
+    def send(self, params: Mapping[str, object], seconds: float, early: float) -> None:
+        """Asks, and waits no longer than that; for a host to open a stream no longer than `early`."""
         session = self._session
         self._asked = session.put(self, self._question.key)
         line = fresh.request_line(self._asked, self._question.method, params or None)
         session.audience.stream.send(line, Sort.OTHER)
+        if session.reached:
+            self._wait(seconds)
+        else:
+            self._timer = asyncio.get_running_loop().call_later(early, self._look, seconds)
+
+    def _wait(self, seconds: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(seconds, self.expire)
+
+    def _look(self, seconds: float) -> None:
+        if self._session.reached:
+            self._wait(seconds)
+            return
+        self.withdraw()
+        self._ended(False)
+        self._nobody()
 
     def host_answered(self, key: str, frame: Frame) -> None:  # noqa: ARG002 - there is one
         """The host answered."""
@@ -111,12 +129,12 @@ class Outside:
         self._answer(replies.expired(self._question))
 
     def withdraw(self) -> None:
-        """The upstream does not want to know any more: the host is told, and nobody is answered."""
+        """The host need not answer any more, and hears so. Nobody is answered."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
             self._session.questions.pop(self._asked, None)
-            params = {"requestId": self._asked, "reason": "the server withdrew it"}
+            params = {"requestId": self._asked, "reason": "it is not needed any more"}
             self._session.audience.stream.send(fresh.notification_line("notifications/cancelled", params), Sort.OTHER)
 
     def _answer(self, reply: replies.Reply) -> None:
@@ -262,10 +280,11 @@ class Outsiders:
         if isinstance(params, Bad):
             return False
         key = (conversation, cast("Id", question.id))
-        outside = Outside(question, conversation, key[1], session, partial(self._ended, key))
+        nobody = partial(self._nobody, member, conversation, question)
+        outside = Outside(question, conversation, key[1], session, ended=partial(self._ended, key), nobody=nobody)
         self._open[key] = outside
         self._since[conversation] = self._loop.time()
-        outside.send(params, member.settings.ask_timeout)
+        outside.send(params, member.settings.ask_timeout, self._limits.early)
         return True
 
     def _ended(self, key: tuple[Conversation, Id], told: bool) -> None:
@@ -303,9 +322,12 @@ class Outsiders:
         """No host came in time: the answer is what it is without one."""
         waiting = self._early.pop(key)
         waiting.timer.cancel()
-        conversation, number = key
-        if not self._configured(waiting.member, conversation, number):
-            self._refuse(conversation, waiting.question)
+        self._nobody(waiting.member, key[0], waiting.question)
+
+    def _nobody(self, member: Member, conversation: Conversation, question: Question) -> None:
+        """Answers what no host tells: as configured, or by a refusal."""
+        if not self._configured(member, conversation, cast("Id", question.id)):
+            self._refuse(conversation, question)
 
     def _refuse(self, conversation: Conversation, question: Question) -> None:
         error = refused(question.method, conversation.revision)

@@ -59,6 +59,7 @@ class ScriptedSession:
     outbox: Stream
     push: bool
     id: str = ""
+    reached: bool = False
 
 
 Script = "Callable[[Frame, Host, Stream], Awaitable[Answer]]"

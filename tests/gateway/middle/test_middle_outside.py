@@ -93,6 +93,25 @@ async def test_rule_5_roots_that_no_host_comes_for_are_those_that_are_configured
         await peer.close()
 
 
+@pytest.mark.parametrize("roots", [None, ("file:///set",)])
+async def test_rule_5_a_host_that_opens_no_stream_is_not_waited_for(roots: tuple[str, ...] | None) -> None:
+    limits = Limits(early=0.05, stop=0.1)
+    configured = site(OLD)
+    async with configured as one, serving(one.settings("one", roots=roots), eager=False, limits=limits) as served:
+        peer = await opened(served, one)
+        await peer.notify("notifications/initialized")
+        say(one, "roots/list", id=7)
+        found = await one.until(lambda: answer(one, 7))
+        assert found.get("result") == (None if roots is None else {"roots": [{"uri": "file:///set"}]})
+        # What it was to be asked is taken back before it opens one.
+        inbox = await peer.listen()
+        asked = await inbox.method("roots/list")
+        assert (await inbox.method("notifications/cancelled"))["params"]["requestId"] == asked["id"]
+        (fleet,) = served.gateway.every_fleet()
+        assert fleet.outside.idle
+        await peer.close()
+
+
 async def test_a_question_that_is_taken_back_is_taken_back_from_the_host() -> None:
     async with site(OLD) as one, serving(one.settings("one"), eager=False) as served:
         peer = await opened(served, one)

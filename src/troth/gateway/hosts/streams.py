@@ -74,7 +74,8 @@ class Streams:
             await respond(visit.send, 204, headers=())
 
     async def _carry(self, visit: Visit, kept: Kept, channel: Channel, after: int | None) -> None:
-        kept.outbox.opened = kept.outbox.opened or channel is kept.outbox.channel
+        if channel is kept.outbox.channel:
+            kept.outbox.opened = kept.session.reached = True
         channel.take_over(visit, visit.abort)
         visit.look_out(self._crew, lambda: channel.leave(visit))
         with self._counts.streaming(visit.principal):
