@@ -106,12 +106,14 @@ async def test_nobody_waits_for_people_who_ceased_to_watch(tmp_path: Path, monke
         assert await broker.pending() == ()
 
 
-async def test_a_legacy_server_is_never_told_that_it_may_send_people_somewhere(tmp_path: Path) -> None:
-    async with brokered("2025-11-25", tmp_path) as (peer, broker):
+async def test_a_legacy_server_that_was_not_told_so_may_not_send_people_somewhere(tmp_path: Path) -> None:
+    options = ("--variant", "asker", "--revision", "2025-11-25", "--break", "asks-undeclared-url")
+    bold = server("one", *options, ask=("host", "broker"))
+    async with brokered("2025-11-25", tmp_path, bold) as (peer, broker):
         broker.watch()
-        told = await peer.call("ask_url")
-        assert told.result["isError"]
-        assert await broker.pending() == ()
+        call = asyncio.get_running_loop().create_task(peer.call("ask_url"))
+        with pytest.raises(AssertionError, match="'id': 1"):
+            await asked(broker, call)
 
 
 @pytest.mark.parametrize(("tool", "said"), [("ask_form", "cancel"), ("ask_sampling", "it cannot be kept for people")])

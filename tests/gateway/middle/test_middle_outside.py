@@ -17,6 +17,7 @@ from troth.gateway.settings import Transport, UpstreamSettings
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from troth.gateway.fleet import Fleet
     from troth.testing.script import Script
 
 pytestmark = pytest.mark.anyio
@@ -33,6 +34,14 @@ def say(one: Site, method: str, **more: Any) -> None:
             script.send({"jsonrpc": "2.0", "method": method, **more}, session.push)
 
     one.do(act)
+
+
+async def early(one: Site, served: Served) -> Fleet:
+    """The server asks for roots outside of calls, which wait for a host: question 7."""
+    (fleet,) = served.gateway.every_fleet()
+    say(one, "roots/list", id=7)
+    await until(lambda: fleet.outside.early)
+    return fleet
 
 
 def answer(one: Site, number: int) -> dict[str, Any] | None:
@@ -57,9 +66,7 @@ async def reply(peer: Legacy, asked: dict[str, Any]) -> None:
 async def test_rule_5_roots_that_are_asked_for_before_the_host_is_ready_wait_for_it() -> None:
     async with site(OLD) as one, serving(one.settings("one", roots=("file:///set",)), eager=False) as served:
         peer = await opened(served, one)
-        say(one, "roots/list", id=7)
-        (fleet,) = served.gateway.every_fleet()
-        await until(lambda: fleet.outside.early)
+        fleet = await early(one, served)
         assert answer(one, 7) is None
         await peer.notify("notifications/initialized")
         inbox = await peer.listen()
@@ -226,18 +233,14 @@ async def test_rule_5_what_a_host_answers_to_other_questions_is_not_kept_for_its
         params = {"name": "ask_form", "arguments": {}, "requestState": first["requestState"]}
         told = await peer.ask("tools/call", {**params, "inputResponses": {"q1": given}})
         assert "Ada" in told.result["content"][0]["text"]
-        (fleet,) = served.gateway.every_fleet()
-        say(one, "roots/list", id=7)
-        await until(lambda: fleet.outside.early)
+        await early(one, served)
         assert answer(one, 7) is None
 
 
 async def test_rule_5_a_host_is_not_asked_what_a_lost_session_of_a_server_wanted_to_know() -> None:
     async with site(OLD) as one, serving(one.settings("one"), eager=False) as served:
         await served.modern(declares=ROOTS).ask("tools/list")
-        (fleet,) = served.gateway.every_fleet()
-        say(one, "roots/list", id=7)
-        await until(lambda: fleet.outside.early)
+        fleet = await early(one, served)
         await one.stop()
         await one.start()
         await one.hears("initialize", 2)
@@ -256,9 +259,7 @@ async def test_rule_5_roots_that_are_taken_back_hold_no_call_back() -> None:
     async with site(OLD) as one, serving(one.settings("one"), eager=False) as served:
         peer = served.modern(declares=ROOTS)
         await peer.ask("tools/list")
-        (fleet,) = served.gateway.every_fleet()
-        say(one, "roots/list", id=7)
-        await until(lambda: fleet.outside.early)
+        fleet = await early(one, served)
         first = (await peer.call("log")).result
         say(one, "notifications/cancelled", params={"requestId": 7})
         await until(lambda: fleet.outside.idle)
@@ -292,9 +293,7 @@ async def test_rule_5_roots_wait_longer_for_a_call_than_for_a_host_that_is_about
     limits = Limits(early=0.0, stop=0.1)
     async with site(OLD) as one, serving(one.settings("one"), eager=False, limits=limits) as served:
         await served.modern(declares=ROOTS).ask("tools/list")
-        say(one, "roots/list", id=7)
-        (fleet,) = served.gateway.every_fleet()
-        await until(lambda: fleet.outside.early)
+        await early(one, served)
         assert answer(one, 7) is None
 
 
@@ -313,9 +312,7 @@ async def test_rule_5_what_a_modern_host_told_is_not_said_of_legacy_hosts() -> N
     async with site(OLD) as one, serving(one.settings("one"), eager=False) as served:
         peer = served.modern(declares=ROOTS)
         await peer.ask("tools/list")
-        (fleet,) = served.gateway.every_fleet()
-        say(one, "roots/list", id=7)
-        await until(lambda: fleet.outside.early)
+        fleet = await early(one, served)
         first = (await peer.call("log")).result
         await peer.ask("tools/call", again(first, inputResponses={"q1": MINE}))
         async with served.legacy(declares=ROOTS), served.legacy(declares=ROOTS):
