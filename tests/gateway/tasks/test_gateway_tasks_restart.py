@@ -7,7 +7,7 @@ import json
 import os
 import sqlite3
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -82,13 +82,19 @@ class Endpoint:
             await self.process.wait()
 
     def owned(self) -> dict[str, str]:
-        """Id of an unfinished task -> the upstream's id that is kept with it."""
-        found: dict[str, str] = {}
-        with sqlite3.connect(self.folder / "troth" / "tasks.db") as file:
-            for name, task in file.execute("SELECT id, task FROM tasks WHERE NOT ended"):
-                found[name] = json.loads(json.loads(task)["keep"])["task"]
-        file.close()
-        return found
+        """Id of an unfinished task -> the upstream's id that is kept with it.
+
+        Nothing before the gateway has made its store, which is not looked into while it is turned to a write-ahead log:
+        whoever reads it then is in the gateway's way.
+        """
+        path = self.folder / "troth" / "tasks.db"
+        if not path.with_name("tasks.db-wal").exists():
+            return {}
+        with closing(sqlite3.connect(path, timeout=PATIENCE)) as file:
+            if not file.execute("SELECT 1 FROM sqlite_master WHERE name = 'tasks'").fetchall():
+                return {}
+            rows = file.execute("SELECT id, task FROM tasks WHERE NOT ended").fetchall()
+        return {name: json.loads(json.loads(task)["keep"])["task"] for name, task in rows}
 
 
 @asynccontextmanager
