@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
+from functools import partial
 from typing import Any
 
+import anyio
 import memory
 
+from troth.audit.engine import audit
+from troth.audit.model import Verdict
+from troth.audit.options import Options
+from troth.audit.targets import StdioTarget
+from troth.audit.wire.types import Limits
 from troth.testing import Script, Send
 from troth.testing.stdio import CONTEXT
 
@@ -70,3 +78,27 @@ def test_a_call_that_hangs_is_named() -> None:
         str(frame.message) for finding in findings if finding.code == "protocol.hangs" for frame in finding.evidence
     ]
     assert any(note.startswith("prompts/get: no answer within ") and note.endswith(")") for note in notes), notes
+
+
+LATE = """
+import json, sys, threading
+from troth.testing import Script, Send
+from troth.testing.stdio import CONTEXT
+
+script = Script()
+for line in sys.stdin:
+    for out in script.feed(json.loads(line), CONTEXT):
+        if isinstance(out, Send):
+            say = lambda text=json.dumps(out.message): print(text, flush=True)
+            late = out.message.get("method") == "notifications/tools/list_changed"
+            threading.Timer(0.7, say).start() if late else say()
+"""
+
+
+def test_an_announcement_that_was_promised_is_waited_for_longer_than_silence_lasts() -> None:
+    target = StdioTarget(name="late", command=(sys.executable, "-c", LATE))
+    limits = Limits(start=60, method=30, settle=0.1, stop=1)
+    options = Options(revisions=(REVISION,), limits=limits, change_tool="add_tool")
+    (report,) = anyio.run(partial(audit, (target,), options, lambda _: None))
+    (row,) = [row for row in report.revisions[REVISION].rows if row.id == "CAP-20"]
+    assert row.verdict is Verdict.KEPT, row

@@ -48,9 +48,13 @@ KINDS = (
 
 async def probe(ctx: Context) -> None:
     """Judges the three flags by what was seen in the whole conversation."""
-    if any(changed(ctx, kind) and not ctx.notifications(kind.notification) for kind in KINDS):
+    late = [kind for kind in KINDS if changed(ctx, kind) and not ctx.notifications(kind.notification)]
+    if late:
         # The list may be ahead of its announcement.
-        await (await ctx.alive()).settle()
+        session = await ctx.alive()
+        await session.settle()
+        promised = [kind.notification for kind in late if ctx.declares(kind.row)]
+        await session.wait_for(lambda: all(map(ctx.notifications, promised)), ctx.options.limits.settle * 10)
     if ctx.listen is not None:
         _acknowledged_first(ctx, ctx.listen)
     for kind in KINDS:
