@@ -166,7 +166,7 @@ def test_a_silent_target_costs_a_bounded_time(after: int) -> None:
 
     begun = time.monotonic()
     memory.audit(make, limits=Limits(start=0.2, method=0.05, settle=0.01))
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < 120
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", LEGACY, MODERN])

@@ -12,7 +12,7 @@ from troth.wire.errors import LinkError
 
 pytestmark = pytest.mark.anyio
 
-QUICK = Limits(start=5, method=5, stop=0.3)
+QUICK = Limits(start=30, method=30, stop=0.3)
 ASK = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
 TELL = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 PONG = {"jsonrpc": "2.0", "id": 7, "result": {}}
@@ -272,11 +272,14 @@ async def test_a_refused_connection_is_dead(inbox, unused_port):
 
 
 @pytest.mark.parametrize(
-    ("greeting", "told"),
-    [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "no TLS connection: "), (b"", "no connection came about in time: ")],
+    ("greeting", "start", "told"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", 30, "no TLS connection: "),
+        (b"", 0.5, "no connection came about in time: "),
+    ],
 )
-async def test_a_server_without_tls_behind_https_is_dead_with_words(inbox, serving, greeting, told):
-    async with serving(b"", greeting=greeting) as peer, secure_link_to(peer, Limits(start=0.5)) as link:
+async def test_a_server_without_tls_behind_https_is_dead_with_words(inbox, serving, greeting, start, told):
+    async with serving(b"", greeting=greeting) as peer, secure_link_to(peer, Limits(start=start)) as link:
         box = inbox(link)
         await link.send(ASK, {})
         await box.end()

@@ -16,7 +16,7 @@ ACCEPTED = b"HTTP/1.1 202 Accepted\r\nContent-Length: 8\r\n\r\nAccepted"
 REFUSED = b"HTTP/1.1 404 Not Found\r\nContent-Length: 10\r\n\r\nno session"
 
 
-QUICK = Limits(start=5)
+QUICK = Limits(start=30)
 
 
 def link_to(peer, limits=QUICK):

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -21,7 +22,9 @@ pytestmark = [
 ]
 
 PEER = str(Path(__file__).parent / "peers" / "stdio_peer.py")
-QUICK = Limits(start=10, method=5, stop=0.3)
+QUICK = Limits(start=30, method=30, stop=0.3)
+PATIENT = replace(QUICK, stop=30)
+"""For those that end when they are asked to."""
 
 
 def peer(name, *arguments, limits=QUICK, env=None, cwd=None):
@@ -44,7 +47,7 @@ def line(value=None, problem="", **more):
 
 async def test_a_value_arrives_as_it_was_sent(inbox):
     value = {"jsonrpc": "2.0", "id": 2**200, "params": {"text": "\u2028 ä 😀 \x00", "float": 0.1, "none": None}}
-    async with peer("echo") as link:
+    async with peer("echo", limits=PATIENT) as link:
         box = inbox(link)
         await link.send(value, {"ignored": "header"})
         await box.count(1)
@@ -171,14 +174,14 @@ async def test_half_a_line_and_then_silence_can_be_shown(inbox):
 
 
 @pytest.mark.parametrize(
-    ("name", "ended_by", "dead"),
+    ("name", "stop", "ended_by", "dead"),
     [
-        ("ignore_end_of_input", "SIGTERM", "killed by signal SIGTERM"),
-        ("ignore_sigterm", "SIGKILL", "killed by signal SIGKILL"),
+        ("ignore_end_of_input", 3, "SIGTERM", "killed by signal SIGTERM"),
+        ("ignore_sigterm", 0.3, "SIGKILL", "killed by signal SIGKILL"),
     ],
 )
-async def test_a_process_that_stays_is_ended_harder_each_time(inbox, name, ended_by, dead):
-    async with peer(name) as link:
+async def test_a_process_that_stays_is_ended_harder_each_time(inbox, name, stop, ended_by, dead):
+    async with peer(name, limits=replace(QUICK, stop=stop)) as link:
         box = inbox(link)
         await box.count(1)
     assert (link.ended_by, link.dead) == (ended_by, dead)
@@ -312,7 +315,7 @@ async def test_a_cancelled_user_leaves_no_process(inbox):
 
 async def test_a_long_goodbye_is_read_to_its_end_for_a_cancelled_user_too(inbox):
     with anyio.CancelScope() as scope:
-        async with peer("long_goodbye", limits=Limits(stop=5)) as link:
+        async with peer("long_goodbye", limits=PATIENT) as link:
             await inbox(link).count(1)
             scope.cancel()
             await anyio.sleep(math.inf)
