@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from troth.audit.targets import Target
 
 # Players answer at once; what is not there after these is not coming.
-QUICK = Limits(start=20, method=4, settle=0.15, stop=2)
+QUICK = Limits(start=60, method=5, settle=0.2, stop=2)
 PYTHON = (sys.executable, "-S", "-E")
 """An interpreter that starts quickly: for servers that need the standard library only."""
 
