@@ -133,6 +133,14 @@ class Site:
         await self.until(lambda: self.count(method) >= times)
         return self.of(method)[times - 1]
 
+    async def open(self) -> None:
+        """Waits until the stream of each session is open: what is said on it before is lost."""
+        await until(
+            lambda: (
+                self.script.sessions and all(one.push in self.shell.streams for one in self.script.sessions.values())
+            )
+        )
+
     def watched(self) -> list[str]:
         """The URIs that somebody watches, in either era, once for each subscription."""
         sessions = [uri for session in self.script.sessions.values() for uri in session.subscriptions]

@@ -295,6 +295,7 @@ async def test_what_a_server_of_one_host_alone_logs_outside_of_calls_reaches_tha
         await served.ready()
         heard = [await peer.listen() for peer in (first, second)]
         await first.ask("logging/setLevel", {"level": "warning"})
+        await one.open()
         session = next(session for session in one.script.sessions.values() if session.level == "warning")
         for level in ("info", "error"):
             one.do(lambda script, level=level: script.notify(LOG, {"level": level, "data": 1}, session.push))
@@ -309,6 +310,7 @@ async def test_what_a_shared_server_logs_outside_of_calls_reaches_nobody_and_is_
     async with site(OLD) as one, serving(one.settings("one")) as served, served.legacy() as peer:
         await served.ready()
         inbox = await peer.listen()
+        await one.open()
         (session,) = one.script.sessions.values()
         one.do(lambda script: script.notify(LOG, {"level": "error", "data": 1}, session.push))
         one.add("tools")

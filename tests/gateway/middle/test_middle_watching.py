@@ -175,6 +175,8 @@ async def test_an_update_of_a_part_reaches_who_watches_the_whole_once(upstream: 
                     params = {"_meta": {TAG: listen.id}, "uri": "note://notes/deep/down"}
                     script.notify(UPDATED, params, listen.stream)
 
+        if upstream == OLD:
+            await one.open()
         one.do(part)
         told = await inbox.method(UPDATED)
         assert told["params"]["uri"] == "one+note://notes/deep/down"

@@ -157,7 +157,6 @@ def test_a_slow_reader_lives(tmp_path: Path) -> None:
                 link._look()
                 assert heard.deaths == []
                 (tmp_path / str(number)).touch()
-            await anyio.sleep(0)
             link._look()
             link._look()
             assert heard.deaths == ["does not read its standard input for 600 seconds"]
