@@ -52,6 +52,8 @@ from soak_hosts import (
     uri,
 )
 
+from held_ports import held_port
+
 if TYPE_CHECKING:
     from soak_hosts import Host
 
@@ -91,7 +93,8 @@ class Soak:
         self.ledger = Ledger()
         self.random = random.Random(seed)
         self.config = folder / "mcp.json"
-        self.port, self.web_port = conformance.free_port(), conformance.free_port()
+        self.ports = ExitStack()
+        self.port, self.web_port = (self.ports.enter_context(held_port()) for _ in "ab")
         self.url = f"http://127.0.0.1:{self.port}/mcp"
         self.hosts: list[Host] = []
         self.heard = 0.0
@@ -159,7 +162,7 @@ class Soak:
         plan = Plan(self.url, STEADY, SHAKY)
         serve = (sys.executable, "-m", "troth", "serve", str(small), "--stdio")
         alone = Plan(self.url, STEADY, (), serve)
-        with ExitStack() as running:
+        with self.ports, ExitStack() as running:
             self.start_web()
             running.callback(self.stop_web)
             log = self.folder / "gateway.log"
