@@ -438,7 +438,8 @@ async def test_a_request_that_is_cancelled_while_its_session_is_opened_anew_is_n
         gone, kept, late = Heard(), Heard(), Heard()
         number = talk.start(call("gone"), gone)
         talk.start(call("kept"), kept)
-        await until(lambda: len(opened) == len(site.of("tools/call")) == 2)
+        # Both were refused and wait for the new session.
+        await until(lambda: len(opened) == len(talk._held) == 2)
         talk.cancel(number, "no longer wanted")
         talk.start(call("late"), late)
         opened[0].set()
