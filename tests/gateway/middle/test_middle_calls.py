@@ -519,10 +519,18 @@ async def test_a_call_that_a_forgotten_session_refused_is_sent_on_the_new_one(re
         (fleet,) = served.gateway.every_fleet()
         talk, post = fleet.members[0].conversation, one.shell._post
 
+        arrived: list[bytes] = []
+
+        def held() -> int:
+            return sum(waiting.request.frame.method == "tools/call" for waiting in talk._held.values())
+
         async def late(request: Any) -> Any:
-            # What is still on its way to the old session when the new one is open is lost, and not refused.
-            if b'"initialize"' in await request.read():
-                await until(lambda: len(talk._held) == 5)
+            # All come before one is refused, and all are refused before the new session is open: what is still on its
+            # way then is lost.
+            body = await request.read()
+            arrived.extend([body] * (b'"tools/call"' in body))
+            opens = b'"initialize"' in body
+            await until(lambda: held() == 5 if opens else len(arrived) >= 5)
             return await post(request)
 
         one.shell._post = late
@@ -530,4 +538,4 @@ async def test_a_call_that_a_forgotten_session_refused_is_sent_on_the_new_one(re
         calls = [spawn(peer.call("read_note")) for _ in range(5)]
         for call in calls:
             assert (await call).result["content"]
-        assert one.count("initialize") == 2
+        assert (one.count("initialize"), len(arrived)) == (2, 10)
