@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import memory
 
+from troth.audit.model import Verdict
+from troth.audit.probes.list_changed import PATIENCE
+from troth.audit.wire.session import Session
+from troth.audit.wire.types import Incoming
 from troth.testing import Script, Send
 from troth.testing.stdio import CONTEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
 
 REVISION = "2025-11-25"
 MODERN = "2026-07-28"
@@ -17,6 +26,31 @@ MODERN = "2026-07-28"
 def honest() -> memory.Server:
     script = Script()
     return lambda message: (out.message for out in script.feed(message, CONTEXT) if isinstance(out, Send))
+
+
+def test_the_announcement_of_a_change_that_was_seen_is_waited_for_longer_than_silence_where_it_is_promised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    announced = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+
+    def slow() -> memory.Server:
+        server = honest()
+        return lambda message: (out for out in server(message) if out != announced)
+
+    wait = Session.wait_for
+
+    async def later(self: Session, condition: Callable[[], bool], timeout: float) -> bool:
+        if timeout == PATIENCE * memory.LIMITS.settle:
+            self.link.receive(Incoming(channel="stdio", value=announced))  # type: ignore[attr-defined]
+        return await wait(self, condition, timeout)
+
+    def row() -> str:
+        report = memory.audit(slow, [REVISION], change_tool="add_tool").revisions[REVISION]
+        return next(row.verdict for row in report.rows if row.id == "CAP-20")
+
+    assert row() == Verdict.BROKEN
+    monkeypatch.setattr(Session, "wait_for", later)
+    assert row() == Verdict.KEPT
 
 
 def said(**how: Any) -> list[tuple[str, str]]:

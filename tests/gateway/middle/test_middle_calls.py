@@ -402,6 +402,9 @@ async def test_a_call_that_is_cancelled_while_its_list_is_fetched_is_not_sent_ag
             lists: list[Call] = []
 
             def hold(_script: Script, call: Call) -> Any:
+                # Lists may also be fetched because a stream is open.
+                if not one.count("tools/call"):
+                    return None
                 lists.append(call)
                 return SILENT
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 UNSAID = "The list changed ({}), and nothing announced it."
+PATIENCE = 10
+"""So many times `Limits.settle` the announcement of a change that was seen is waited for where it is promised."""
 NAMED = 5
 """So many names that came or went are told."""
 HINT = "Name a tool that changes the list with --change-tool, or a command with --touch."
@@ -48,9 +50,15 @@ KINDS = (
 
 async def probe(ctx: Context) -> None:
     """Judges the three flags by what was seen in the whole conversation."""
-    if any(changed(ctx, kind) and not ctx.notifications(kind.notification) for kind in KINDS):
+    if any(_unsaid(ctx, kind) for kind in KINDS):
         # The list may be ahead of its announcement.
-        await (await ctx.alive()).settle()
+        session = await ctx.alive()
+        await session.settle()
+        # What is promised is waited for longer: the target may be slow, or the machine busy.
+        promised = [kind for kind in KINDS if ctx.declares(kind.row)]
+        await session.wait_for(
+            lambda: not any(_unsaid(ctx, kind) for kind in promised), PATIENCE * ctx.options.limits.settle
+        )
     if ctx.listen is not None:
         _acknowledged_first(ctx, ctx.listen)
     for kind in KINDS:
@@ -59,6 +67,11 @@ async def probe(ctx: Context) -> None:
             _modern(ctx, kind, seen)
         else:
             _legacy(ctx, kind, seen)
+
+
+def _unsaid(ctx: Context, kind: _Kind) -> bool:
+    """Whether a list changed and no announcement of it came yet."""
+    return changed(ctx, kind) is not None and not ctx.notifications(kind.notification)
 
 
 def _acknowledged_first(ctx: Context, listen: Listen) -> None:
