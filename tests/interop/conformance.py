@@ -40,7 +40,7 @@ MCP1 = str(ENVS / "mcp1" / "bin" / "python")
 SUITE = ENVS / "tools" / "node_modules" / "@modelcontextprotocol" / "conformance"
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 SETS = (LEGACY, MODERN)
-SCENARIO = 12_000
+SCENARIO = 30_000
 """Milliseconds that a scenario may take."""
 RUN = 300.0
 """Seconds that a whole set may take."""
