@@ -1,4 +1,4 @@
-"""What all tests share: the list of behaviours, and which of them the collected tests claim.
+"""What all tests share: the list of behaviours, which of them the collected tests claim, and patience.
 
 `pytest --behaviours` prints the list: each id with the number of tests that claim it. A test that claims an id that is
 not in the list is an error.
@@ -12,12 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
 LIST = Path(__file__).parents[2] / "shared" / "behaviours" / "behaviours.json"
 CLAIMED = pytest.StashKey["Counter[str]"]()
+
+# How long an example takes is the machine's affair; pytest bounds the whole test.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 def known() -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import json
 import os
 import re
@@ -60,11 +61,11 @@ class Gateway:
         self.do(self.start())
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(20)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
 
     async def start(self) -> None:
         self.crew = Crew()
-        limits = Limits()
+        limits = Limits(watching=600.0)
         self.broker = Broker(self.folder / "q.sqlite", limits, run="run", clock=time.time, crew=self.crew)
         access = Access(operator="operator")
         hosts = HttpHosts(cast("Any", None), access, limits, self.crew, broker=self.broker)
@@ -271,6 +272,7 @@ class Terminal:
         )
         os.close(inner)
         self.seen = ""
+        self.decode = codecs.getincrementaldecoder("utf-8")().decode
 
     def __enter__(self) -> Terminal:
         return self
@@ -284,11 +286,11 @@ class Terminal:
         """Reads until this comes; what was before it is done with."""
         import select
 
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while text not in self.seen:
             ready, _, _ = select.select([self.main], [], [], max(end - time.monotonic(), 0))
             assert ready, f"{text!r} did not come: {self.seen!r}"
-            self.seen += os.read(self.main, 4096).decode()
+            self.seen += self.decode(os.read(self.main, 4096))
         self.seen = self.seen.partition(text)[2]
 
     def type(self, text: str) -> None:

@@ -147,14 +147,14 @@ def test_schemas_of_strangers_are_bounded_in_depth_and_time() -> None:
         deep = {"allOf": [deep]}
     slow = {"type": "string", "pattern": "(a+)+$", "format": "regex"}
     loop = {"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}
-    start = time.monotonic()
+    start = time.process_time()
     assert problem({"properties": {"x": deep, "y": slow, "z": loop}}, {"x": "", "y": "a" * 5000 + "!", "z": ""}) == ""
     for mail in ("a" * 100_000, "@" * 100_000, "a@" * 50_000):
         assert problem({"properties": {"x": {"type": "string", "format": "email"}}}, {"x": mail})
     many = {"properties": {f"f{number}": {"type": "string", "enum": ["v"] * 5000} for number in range(2000)}}
     assert len(fields(many)) == FIELDS
     assert problem(many, {"f0": "v"}) == ""
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
     assert "larger than" in check(Raw(b'"' + b"x" * LARGEST + b'"'), Raw(b"{}"))
     assert "no JSON" in check(Raw(b'"\\ud800"'), Raw(b"{}"))
 

@@ -25,6 +25,7 @@ class Noted:
 
     def __init__(self):
         self.runs = 0
+        self.begun = anyio.Event()
         self.cancelled = anyio.Event()
 
 
@@ -77,6 +78,7 @@ async def stays(ctx, noted):
 
 
 async def sleeps(ctx, noted):
+    noted.begun.set()
     try:
         await anyio.sleep_forever()
     finally:

@@ -13,6 +13,8 @@ import mcp_types as types
 import pytest
 from mcp.client import Client
 
+from held_ports import held_port
+
 HERE = Path(__file__).parent
 SECONDS = 30
 sys.path[:0] = [str(HERE)]
@@ -54,13 +56,13 @@ ANSWERS = {
 @contextmanager
 def served(name, transport="http", script="install_process.py"):
     """The URL of a server in a process of its own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-W", "ignore", str(HERE / script), name, transport, str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    words, nothing = [sys.executable, "-W", "ignore", str(HERE / script), name, transport], subprocess.DEVNULL
+    with (
+        held_port() as port,
+        subprocess.Popen([*words, str(port)], stdout=nothing, stderr=nothing) as process,
+    ):
         try:
-            until = time.monotonic() + SECONDS
+            until = time.monotonic() + 2 * SECONDS
             while True:
                 try:
                     socket.create_connection(("127.0.0.1", port), timeout=1).close()

@@ -345,10 +345,12 @@ def test_a_declaration_that_json_cannot_carry_is_read_all_the_same():
 
 
 async def test_a_call_that_its_host_withdraws_ends(server, noted, mode_modern_client):
-    async with mode_modern_client(server) as host:
-        with anyio.move_on_after(0.2):
-            await host.call_tool("sleeps")
+    async with mode_modern_client(server) as host, anyio.create_task_group() as group:
+        group.start_soon(host.call_tool, "sleeps")
         with anyio.fail_after(SECONDS):
+            await noted.begun.wait()
+            group.cancel_scope.cancel()
+        with anyio.fail_after(SECONDS, shield=True):
             await noted.cancelled.wait()
 
 

@@ -31,13 +31,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+from held_ports import held_port
+
 ENVS = HERE.parents[1] / ".envs"
 SERVERS, CLIENTS = HERE / "servers", HERE / "clients"
 MCP1 = str(ENVS / "mcp1" / "bin" / "python")
 SUITE = ENVS / "tools" / "node_modules" / "@modelcontextprotocol" / "conformance"
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 SETS = (LEGACY, MODERN)
-SCENARIO = 12_000
+SCENARIO = 30_000
 """Milliseconds that a scenario may take."""
 RUN = 300.0
 """Seconds that a whole set may take."""
@@ -134,12 +137,6 @@ class Cell:
         return [score.name for score in self.required() if score.state == "PASS"]
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 @contextmanager
 def running(
     command: Sequence[str], log: Path, *, env: dict[str, str] | None = None
@@ -185,8 +182,8 @@ def upstream(kind: Kind, folder: Path) -> Iterator[tuple[str, dict[str, object]]
     if kind.over == "stdio":
         yield "", {"command": kind.command[0], "args": list(kind.command[1:])}
         return
-    port, log = free_port(), folder / "upstream.log"
-    with running((*kind.command, "--http", str(port)), log) as process:
+    log = folder / "upstream.log"
+    with held_port() as port, running((*kind.command, "--http", str(port)), log) as process:
         wait_for_port(process, port, log)
         # By name, since that is what the suite's check against DNS rebinding expects.
         url = f"http://localhost:{port}/mcp"
@@ -202,9 +199,9 @@ def serve(config: Path, port: int) -> list[str]:
 @contextmanager
 def gateway(entry: dict[str, object], folder: Path) -> Iterator[str]:
     """The gateway in front of one upstream: its URL."""
-    config, port, log = folder / "mcp.json", free_port(), folder / "gateway.log"
+    config, log = folder / "mcp.json", folder / "gateway.log"
     config.write_text(json.dumps({"mcpServers": {"everything": entry}}), "utf-8")
-    with running(serve(config, port), log) as process:
+    with held_port() as port, running(serve(config, port), log) as process:
         wait_for_port(process, port, log)
         yield f"http://localhost:{port}/mcp"
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from held_ports import held_port
 from troth.audit.targets import HttpTarget, StdioTarget
 
 if TYPE_CHECKING:
@@ -52,14 +53,7 @@ class Server:
     @contextmanager
     def listening(self) -> Iterator[HttpTarget]:
         """The server over HTTP on a free port, stopped afterwards."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        env = {**os.environ, **{key: value.format(port=port) for key, value in self.env.items()}}
-        command = [word.format(port=port) for word in self.http]
-        with subprocess.Popen(
-            command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as process:
+        with held_port() as port, self._started(port) as process:
             try:
                 wait_for_port(process, port)
                 yield HttpTarget(name=self.name, url=f"http://127.0.0.1:{port}/mcp")
@@ -69,6 +63,12 @@ class Server:
                     process.wait(5)
                 except subprocess.TimeoutExpired:
                     process.kill()
+
+    def _started(self, port: int) -> subprocess.Popen[bytes]:
+        nothing = subprocess.DEVNULL
+        env = {**os.environ, **{key: value.format(port=port) for key, value in self.env.items()}}
+        command = [word.format(port=port) for word in self.http]
+        return subprocess.Popen(command, env=env, stdin=nothing, stdout=nothing, stderr=nothing)
 
 
 def wait_for_port(process: subprocess.Popen[bytes], port: int) -> None:

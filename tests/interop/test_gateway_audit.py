@@ -17,6 +17,7 @@ import pytest
 from ahead import Ahead, need, selected
 from audits import run, told
 
+from held_ports import held_port
 from troth.audit.model import Outcome, Severity, Verdict
 from troth.audit.targets import HttpTarget, StdioTarget
 from troth.audit.wire.types import Limits
@@ -94,7 +95,7 @@ def audited(base: Path, name: str, way: str) -> TargetReport:
         if way == "stdio":
             target = StdioTarget(name=name, command=(sys.executable, "-m", "troth", "serve", str(path), "--stdio"))
         else:
-            port, log = conformance.free_port(), folder / "gateway.log"
+            port, log = running.enter_context(held_port()), folder / "gateway.log"
             process = running.enter_context(conformance.running(conformance.serve(path, port), log))
             conformance.wait_for_port(process, port, log)
             target = HttpTarget(name=name, url=f"http://127.0.0.1:{port}/mcp")

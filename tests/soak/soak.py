@@ -52,6 +52,8 @@ from soak_hosts import (
     uri,
 )
 
+from held_ports import held_port
+
 if TYPE_CHECKING:
     from soak_hosts import Host
 
@@ -61,7 +63,7 @@ OVER_STDIO = 4
 BACK = 100.0
 """Seconds within which a killed server must answer again. One that dies again and again is started less and less often:
 `Limits.back_off_most` is 60, to which chance adds a quarter, and then it must start."""
-CALM = 20.0
+CALM = 60.0
 """Seconds within which a gateway without hosts must have let go of everything."""
 SERVER = str(conformance.SERVERS / "every_dual.py")
 
@@ -91,7 +93,8 @@ class Soak:
         self.ledger = Ledger()
         self.random = random.Random(seed)
         self.config = folder / "mcp.json"
-        self.port, self.web_port = conformance.free_port(), conformance.free_port()
+        self.ports = ExitStack()
+        self.port, self.web_port = (self.ports.enter_context(held_port()) for _ in "ab")
         self.url = f"http://127.0.0.1:{self.port}/mcp"
         self.hosts: list[Host] = []
         self.heard = 0.0
@@ -159,7 +162,7 @@ class Soak:
         plan = Plan(self.url, STEADY, SHAKY)
         serve = (sys.executable, "-m", "troth", "serve", str(small), "--stdio")
         alone = Plan(self.url, STEADY, (), serve)
-        with ExitStack() as running:
+        with self.ports, ExitStack() as running:
             self.start_web()
             running.callback(self.stop_web)
             log = self.folder / "gateway.log"
@@ -182,7 +185,7 @@ class Soak:
             children = below(self.gateway.pid)
             self.gateway.send_signal(signal.SIGTERM)
             try:
-                self.gateway.wait(15)
+                self.gateway.wait(CALM)
             except subprocess.TimeoutExpired:
                 self.ledger.broke("the gateway does not end after SIGTERM")
             orphans = [f"{one} {command(one)}" for one in children if command(one)]
@@ -240,12 +243,13 @@ class Soak:
 
     async def cancelled(self, conductor: HttpHost) -> None:
         """What modern hosts left must be cancelled at the server; legacy ones may have added to it."""
-        await anyio.sleep(1)
-        result = await conductor.call(STEADY[-1], "test_cancelled")
-        seen = int(result["content"][0]["text"])
+        seen, deadline = 0, time.monotonic() + HEARD
+        while seen < self.ledger.counts[LEFT] and time.monotonic() < deadline:
+            await anyio.sleep(0.2)
+            result = await conductor.call(STEADY[-1], "test_cancelled")
+            seen = int(result["content"][0]["text"])
         self.ledger.counts["calls cancelled at that server"] = seen
-        # A host that was stopped just then left before its call was on the way.
-        if seen < self.ledger.counts[LEFT] * 0.95 - 1:
+        if seen < self.ledger.counts[LEFT]:
             self.ledger.broke(f"{self.ledger.counts[LEFT]} calls were left, and {seen} cancelled at their server")
 
     async def settled(self, before: Figures | None = None) -> Figures:

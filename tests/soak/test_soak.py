@@ -21,6 +21,9 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 def test_hosts_of_the_soak_find_nothing_broken_in_a_server_by_itself(tmp_path: Path) -> None:
     ledger = Ledger()
 
+    def done() -> bool:
+        return ledger.counts["calls of steady servers"] > 20 and ledger.counts["calls left in the middle"] > 0
+
     async def live(url: str) -> None:
         plan = Plan(url, ("",), (), conformance.DUAL, pause=(0.01, 0.1))
         async with aiohttp.ClientSession() as client, anyio.create_task_group() as group:
@@ -28,14 +31,17 @@ def test_hosts_of_the_soak_find_nothing_broken_in_a_server_by_itself(tmp_path: P
                 group.start_soon(kind(plan, ledger, seed, client).run)
             group.start_soon(LegacyStdio(plan, ledger, 10).run)
             group.start_soon(ModernStdio(plan, ledger, 11).run)
-            await anyio.sleep(6)
+            with anyio.move_on_after(100):
+                await anyio.sleep(6)
+                # A busy machine takes longer for as much.
+                while not done():  # noqa: ASYNC110 - nobody sets an event
+                    await anyio.sleep(0.1)
             group.cancel_scope.cancel()
 
     with conformance.upstream(conformance.KINDS["dual"], tmp_path) as (url, _):
         anyio.run(live, url)
     assert ledger.broken == []
-    assert ledger.counts["calls of steady servers"] > 20
-    assert ledger.counts["calls left in the middle"] > 0
+    assert done()
 
 
 def test_a_short_soak_breaks_nothing_and_leaves_nothing(tmp_path: Path) -> None:

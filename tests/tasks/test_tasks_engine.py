@@ -516,6 +516,23 @@ async def test_work_that_is_stopped_with_its_process_leaves_the_task_to_the_next
     assert (await now(engine, task)).status is Status.WORKING
 
 
+async def test_work_whose_task_of_asyncio_is_cancelled_leaves_the_task_to_the_next_run(engine: Engine) -> None:
+    loop, task, begun = asyncio.get_running_loop(), await made(engine), anyio.Event()
+
+    async def do(_job: Job) -> Outcome:
+        begun.set()
+        await loop.create_future()
+        return DONE
+
+    working = loop.create_task(work(engine, task, do))
+    with anyio.fail_after(30):
+        await begun.wait()
+        working.cancel()
+        await asyncio.wait({working})
+    assert working.cancelled()
+    assert (await now(engine, task)).status is Status.WORKING
+
+
 class FullDisk(MemoryStore):
     """A store in which nothing can be written for a while, nor read if that is wanted."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -95,12 +96,23 @@ async def work(engine: Engine, task: Task, do: Callable[[Job], Awaitable[Outcome
             raise
         except BaseException:
             # A cancellation that nobody here asked for is a failure too: so is told who awaits what somebody cancelled.
-            if anyio.current_effective_deadline() == float("-inf"):
+            if _cancelled():
                 raise
             _log.exception("the work of a task failed")
             outcome = Outcome(error=FAULT)
         await _tried(engine, task, lambda: engine.finish(task.id, outcome))
         group.cancel_scope.cancel()
+
+
+def _cancelled() -> bool:
+    """Whether this is cancelled itself: by a scope, or by whoever holds the task of asyncio that it runs in."""
+    if anyio.current_effective_deadline() == float("-inf"):
+        return True
+    try:
+        running = asyncio.current_task()
+    except RuntimeError:
+        return False
+    return running is not None and running.cancelling() > 0
 
 
 async def _tried(engine: Engine, task: Task, act: Callable[[], Awaitable[object]]) -> None:

@@ -250,7 +250,7 @@ async def serving(
     limits = limits or Limits()
     app = HttpHosts(front, access or Access(no_auth=True), limits, crew, status, broker=broker)
     server = await serve_http(app, "127.0.0.1", 0, limits, crew)
-    timeout = aiohttp.ClientTimeout(total=20)
+    timeout = aiohttp.ClientTimeout(total=60)
     try:
         async with aiohttp.ClientSession(timeout=timeout) as client:
             yield Served(front, app, server, client, crew)

@@ -37,7 +37,8 @@ def anyio_backend() -> str:
 @asynccontextmanager
 async def asking(path: Path) -> AsyncIterator[tuple[Any, Broker, Pending]]:
     crew = Crew()
-    broker = Broker(path / "questions.sqlite", Limits(), run="run", clock=time.time, crew=crew)
+    limits = Limits(watching=600.0)
+    broker = Broker(path / "questions.sqlite", limits, run="run", clock=time.time, crew=crew)
     question = await broker.ask(QuestionKind.FORM, FORM, upstream="files", principal="ann")
     assert isinstance(question, Pending)
     access = Access([TokenSettings(name="ann", token="host-token-of-ann")], operator="operator")

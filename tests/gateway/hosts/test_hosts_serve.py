@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from contextlib import suppress
 
 import aiohttp
@@ -39,7 +38,7 @@ async def test_stopping_ends_streams_at_once_and_lets_requests_end() -> None:
     gate = asyncio.Event()
     scripts = {"tools/call": waits(gate), "subscriptions/listen": progress_then(1, asyncio.Event())}
     front = ScriptedFront(scripts)
-    async with serving(front, limits=Limits(drain=5)) as served:
+    async with serving(front, limits=Limits(drain=30)) as served:
         identity = await served.initialize()
         headers = {"mcp-session-id": identity, "accept": "text/event-stream"}
         async with asyncio.TaskGroup() as group:
@@ -75,9 +74,8 @@ async def test_what_does_not_end_in_time_is_cancelled() -> None:
                 for number, meta, headers in ((1, META, {}), (2, None, {"mcp_session_id": identity}))
             ]
             await until(lambda: served.app.counts.running["anonymous"] == 2)
-            started = time.monotonic()
-            await served.server.stop()
-            assert time.monotonic() - started < 3
+            async with asyncio.timeout(30):
+                await served.server.stop()
         for number, task in enumerate(asked, 1):
             status, body = task.result()
             assert status == 503

@@ -220,7 +220,7 @@ async def test_requests_are_answered_after_the_end_of_the_input() -> None:
         await asyncio.sleep(0.02)
         return result(frame, {"text": "x" * 300_000})
 
-    async with host(ScriptedFront({"tools/call": script}), Limits(drain=5)) as pipes:
+    async with host(ScriptedFront({"tools/call": script}), Limits(drain=30)) as pipes:
         pipes.send(call(1, META), json.dumps(call(2, META)).encode())
         pipes.eof()
         assert {(await pipes.get())["id"] for _ in range(2)} == {1, 2}
@@ -233,7 +233,7 @@ async def test_what_waits_is_written_before_the_output_closes() -> None:
     async def script(frame, host, stream):
         return result(frame, {"text": "x" * 300_000})
 
-    async with host(ScriptedFront({"tools/call": script}), Limits(drain=5)) as pipes:
+    async with host(ScriptedFront({"tools/call": script}), Limits(drain=30)) as pipes:
         pipes.transport.pause_reading()
         pipes.send(*[call(number, META) for number in range(5)])
         pipes.eof()
@@ -260,7 +260,7 @@ async def test_what_runs_too_long_after_the_end_is_cancelled() -> None:
 async def test_a_gateway_that_stops_lets_listens_say_their_last() -> None:
     stopped = asyncio.Event()
     scripts = {"subscriptions/listen": waits(stopped), "tools/call": waits(asyncio.Event())}
-    async with host(ScriptedFront(scripts), Limits(drain=0.05)) as pipes:
+    async with host(ScriptedFront(scripts), Limits(drain=1.0)) as pipes:
         pipes.send(request("subscriptions/listen", 2, META), call(1, META), request("ping", 4))
         await pipes.get()
         stopped.set()

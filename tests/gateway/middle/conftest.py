@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from middle_gateway import PATIENCE
 from middle_site import EACH
+
+from troth.gateway import listening, member
+
+
+@pytest.fixture(autouse=True)
+def _calm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is no reason to go on before an upstream has taken a level or a subscription."""
+    monkeypatch.setattr(member, "LEVELLING", PATIENCE)
+    monkeypatch.setattr(listening, "ACKNOWLEDGED", PATIENCE)
 
 
 @pytest.fixture

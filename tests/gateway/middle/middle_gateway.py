@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 30.0
 """Seconds that anything may take; only a fault takes that long."""
+CALM = Limits(coalesce=0.01, back_off=0.05, stop=10.0, early=PATIENCE, grace=PATIENCE, watching=600.0)
+"""Quick where a test waits for the gateway, and patient where the gateway waits for a host or an upstream."""
 
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
@@ -76,7 +78,7 @@ async def serving(
     **settings: Any,
 ) -> AsyncGenerator[Served]:
     """Runs a gateway without credentials, or with tokens that are their own names."""
-    limits = limits or Limits(coalesce=0.01, back_off=0.05, stop=1.0)
+    limits = limits or CALM
     made = tuple(TokenSettings(name=token, token=token) if isinstance(token, str) else token for token in tokens)
     configured = GatewaySettings(upstreams=upstreams, tokens=made, **{"startup_wait": PATIENCE, **settings})
     crew = Crew()

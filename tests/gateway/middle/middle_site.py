@@ -13,6 +13,7 @@ import anyio
 from aiohttp import web
 from middle_gateway import META, MODERN, PATIENCE
 
+from held_ports import held_port
 from troth.gateway.settings import Transport, UpstreamSettings
 from troth.testing.http import Shell
 from troth.testing.model import Send, Twist
@@ -77,7 +78,6 @@ class Site:
         )
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
-        self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
         self.shell.stop()
@@ -133,6 +133,13 @@ class Site:
         await self.until(lambda: self.count(method) >= times)
         return self.of(method)[times - 1]
 
+    async def open(self) -> None:
+        """Waits until the stream of each session is open: what is said on it before is lost."""
+        await until(lambda: self.script.sessions and all(map(self._pushes, self.script.sessions.values())))
+
+    def _pushes(self, session: Any) -> bool:
+        return session.push in self.shell.streams
+
     def watched(self) -> list[str]:
         """The URIs that somebody watches, in either era, once for each subscription."""
         sessions = [uri for session in self.script.sessions.values() for uri in session.subscriptions]
@@ -145,11 +152,12 @@ class Site:
 async def site(revision: str, *twists: Twist, variant: str = "full") -> AsyncGenerator[Site]:
     """Runs a scripted server of one revision."""
     one = Site(revision, *twists, variant=variant)
-    await one.start()
-    try:
-        yield one
-    finally:
-        await one.stop()
+    with held_port() as one.port:
+        await one.start()
+        try:
+            yield one
+        finally:
+            await one.stop()
 
 
 async def until(holds: Callable[[], Any]) -> Any:

@@ -53,6 +53,7 @@ async def test_the_host_hears_that_its_visit_is_complete_when_its_call_has_long_
                     await peer.post({"jsonrpc": "2.0", "id": item["id"], "result": {"action": "accept"}})
                 else:
                     assert "accept" in str(item["result"])
+        await one.open()
         for params in ({"elicitationId": "of nobody"}, visit, visit):
             for session in one.script.sessions.values():
                 one.do(lambda script, told=(params, session.push): script.notify(COMPLETE, *told))

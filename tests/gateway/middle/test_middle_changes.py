@@ -182,6 +182,7 @@ async def test_a_listen_that_comes_after_a_change_is_told_of_it_right_after_its_
         one.add("prompts")
         await inbox.method(CHANGED.format("prompts"))
         assert inbox.methods()[:2] == ["notifications/subscriptions/acknowledged", CHANGED.format("tools")]
+        await quiet.method(CHANGED.format("tools"))
         assert quiet.methods()[1] == CHANGED.format("tools")
         await names(peer)
         only = await peer.listen(promptsListChanged=True)
@@ -361,7 +362,7 @@ async def test_an_upstream_whose_answers_announce_a_change_is_not_asked_without_
 async def test_names_of_an_upstream_that_is_up_again_do_not_vanish_because_it_failed_twice_before(
     revision: str,
 ) -> None:
-    limits = Limits(coalesce=0.01, back_off=0.05, back_off_most=0.1, stop=1.0, grace=0.4)
+    limits = Limits(coalesce=0.01, back_off=0.05, back_off_most=0.1, stop=1.0, grace=PATIENCE)
     async with site(OLD) as one, serving(one.settings("one"), limits=limits) as served, host(served, revision) as peer:
         await served.ready()
         start = await names(peer)

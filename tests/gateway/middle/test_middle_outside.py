@@ -26,8 +26,9 @@ ROOTS = {"roots": {}}
 MINE = {"roots": [{"uri": "file:///mine"}]}
 
 
-def say(one: Site, method: str, **more: Any) -> None:
+async def say(one: Site, method: str, **more: Any) -> None:
     """The server says something on the stream of its session."""
+    await one.open()
 
     def act(script: Script) -> None:
         for session in script.sessions.values():
@@ -39,7 +40,7 @@ def say(one: Site, method: str, **more: Any) -> None:
 async def early(one: Site, served: Served) -> Fleet:
     """The server asks for roots outside of calls, which wait for a host: question 7."""
     (fleet,) = served.gateway.every_fleet()
-    say(one, "roots/list", id=7)
+    await say(one, "roots/list", id=7)
     await until(lambda: fleet.outside.early)
     return fleet
 
@@ -73,7 +74,7 @@ async def test_rule_5_roots_that_are_asked_for_before_the_host_is_ready_wait_for
         await reply(peer, await inbox.method("roots/list"))
         await one.until(lambda: answer(one, 7))
         assert (answer(one, 7) or {})["result"] == MINE
-        say(one, "roots/list", id=8)
+        await say(one, "roots/list", id=8)
         await reply(peer, await inbox.until(lambda message: message.get("method") == "roots/list", 1))
         await one.until(lambda: answer(one, 8))
         assert fleet.outside.idle
@@ -91,7 +92,7 @@ async def test_rule_5_roots_that_no_host_comes_for_are_those_that_are_configured
         serving(one.settings("one", roots=roots), eager=False, limits=limits) as served,
     ):
         peer = await opened(served, one)
-        say(one, "roots/list", id=7)
+        await say(one, "roots/list", id=7)
         found = await one.until(lambda: answer(one, 7))
         if roots is None:
             assert found["error"]["code"] == -32601
@@ -107,7 +108,7 @@ async def test_rule_5_a_host_that_opens_no_stream_is_not_waited_for(roots: tuple
     async with configured as one, serving(one.settings("one", roots=roots), eager=False, limits=limits) as served:
         peer = await opened(served, one)
         await peer.notify("notifications/initialized")
-        say(one, "roots/list", id=7)
+        await say(one, "roots/list", id=7)
         found = await one.until(lambda: answer(one, 7))
         assert found.get("result") == (None if roots is None else {"roots": [{"uri": "file:///set"}]})
         # What it was to be asked is taken back before it opens one.
@@ -124,20 +125,20 @@ async def test_a_question_that_is_taken_back_is_taken_back_from_the_host() -> No
         peer = await opened(served, one)
         (fleet,) = served.gateway.every_fleet()
         # One that is taken back before anybody was asked is asked of nobody.
-        say(one, "roots/list", id=6)
+        await say(one, "roots/list", id=6)
         await until(lambda: fleet.outside.early)
-        say(one, "notifications/cancelled", params={"requestId": 6})
+        await say(one, "notifications/cancelled", params={"requestId": 6})
         await until(lambda: not fleet.outside.early)
         await peer.notify("notifications/initialized")
         inbox = await peer.listen()
-        say(one, "roots/list", id=7)
+        await say(one, "roots/list", id=7)
         asked = await inbox.method("roots/list")
-        say(one, "notifications/cancelled", params={"requestId": 7})
+        await say(one, "notifications/cancelled", params={"requestId": 7})
         told = await inbox.method("notifications/cancelled")
         assert told["params"]["requestId"] == asked["id"]
         assert inbox.methods().count("roots/list") == 1
         await reply(peer, asked)
-        say(one, "roots/list", id=8)
+        await say(one, "roots/list", id=8)
         await reply(peer, await inbox.until(lambda message: message.get("id") not in (None, asked["id"])))
         await one.until(lambda: answer(one, 8))
         assert answer(one, 6) is None
@@ -173,6 +174,7 @@ async def test_a_host_says_that_its_roots_are_others_to_servers_that_were_told_i
         # What was told before is not told again: the host is asked each time.
         for number in (7, 8):
             before = len(inbox.all)
+            await one.open()
             one.do(lambda script, number=number: ask(script, says, number))
             asked = await inbox.method("roots/list", before)
             await reply(peer, asked)
@@ -199,7 +201,7 @@ async def test_rule_5_the_next_call_of_a_modern_host_carries_roots_that_were_ask
         await peer.ask("tools/list")
         (fleet,) = served.gateway.every_fleet()
         assert (await one.hears("initialize"))["params"]["capabilities"] == ROOTS
-        say(one, "roots/list", id=7)
+        await say(one, "roots/list", id=7)
         await until(lambda: fleet.outside.early)
         first = (await peer.call("log")).result
         assert first["inputRequests"] == {"q1": {"method": "roots/list"}}
@@ -208,7 +210,7 @@ async def test_rule_5_the_next_call_of_a_modern_host_carries_roots_that_were_ask
         assert "content" in (await peer.ask("tools/call", again(first, inputResponses={"q1": MINE}))).result
         assert (answer(one, 7) or {})["result"] == MINE
         # They are kept for this session of the server, and for no other.
-        say(one, "roots/list", id=8)
+        await say(one, "roots/list", id=8)
         found = await one.until(lambda: answer(one, 8))
         assert found["result"] == MINE
         assert fleet.outside.idle
@@ -217,7 +219,7 @@ async def test_rule_5_the_next_call_of_a_modern_host_carries_roots_that_were_ask
         await one.hears("initialize", 2)
         await served.ready()
         await one.until(lambda: one.script.sessions)
-        say(one, "roots/list", id=9)
+        await say(one, "roots/list", id=9)
         await until(lambda: fleet.outside.early)
         assert answer(one, 9) is None
         await peer.close()
@@ -246,7 +248,7 @@ async def test_rule_5_a_host_is_not_asked_what_a_lost_session_of_a_server_wanted
         await one.hears("initialize", 2)
         await served.ready()
         await one.until(lambda: one.script.sessions)
-        say(one, "roots/list", id=8)
+        await say(one, "roots/list", id=8)
         await until(lambda: fleet.outside.early == 2)
         async with served.legacy(declares=ROOTS) as peer:
             inbox = await peer.listen()
@@ -261,7 +263,7 @@ async def test_rule_5_roots_that_are_taken_back_hold_no_call_back() -> None:
         await peer.ask("tools/list")
         fleet = await early(one, served)
         first = (await peer.call("log")).result
-        say(one, "notifications/cancelled", params={"requestId": 7})
+        await say(one, "notifications/cancelled", params={"requestId": 7})
         await until(lambda: fleet.outside.idle)
         assert "content" in (await peer.ask("tools/call", again(first))).result
         assert answer(one, 7) is None
@@ -272,7 +274,7 @@ async def test_rule_5_roots_wait_for_a_modern_host_no_longer_than_their_limit(ro
     limits = Limits(roots=0.05, stop=0.1)
     async with site(OLD) as one, serving(one.settings("one", roots=roots), eager=False, limits=limits) as served:
         await served.modern(declares=ROOTS).ask("tools/list")
-        say(one, "roots/list", id=7)
+        await say(one, "roots/list", id=7)
         found = await one.until(lambda: answer(one, 7))
         if roots is None:
             assert found["error"]["code"] == -32601
@@ -283,7 +285,7 @@ async def test_rule_5_roots_wait_for_a_modern_host_no_longer_than_their_limit(ro
 async def test_rule_5_roots_that_no_modern_host_can_tell_are_not_waited_for() -> None:
     async with site(OLD) as one, serving(one.settings("one"), eager=False) as served:
         await served.modern().ask("tools/list")
-        say(one, "roots/list", id=7)
+        await say(one, "roots/list", id=7)
         assert (await one.until(lambda: answer(one, 7)))["error"]["code"] == -32601
         (fleet,) = served.gateway.every_fleet()
         assert fleet.outside.idle
@@ -301,7 +303,7 @@ async def test_a_server_that_asks_for_roots_without_end_is_refused_at_a_limit() 
     async with site(OLD) as one, serving(one.settings("one"), eager=False) as served:
         await served.modern(declares=ROOTS).ask("tools/list")
         for number in range(outside.EARLY + 1):
-            say(one, "roots/list", id=number)
+            await say(one, "roots/list", id=number)
         refused = await one.until(lambda: next((item for item in one.heard if "error" in item), None))
         assert (refused["id"], refused["error"]["code"]) == (outside.EARLY, -32601)
         (fleet,) = served.gateway.every_fleet()
@@ -317,7 +319,7 @@ async def test_rule_5_what_a_modern_host_told_is_not_said_of_legacy_hosts() -> N
         await peer.ask("tools/call", again(first, inputResponses={"q1": MINE}))
         async with served.legacy(declares=ROOTS), served.legacy(declares=ROOTS):
             await until(lambda: sum(one.opened for one in fleet.audiences) == 2)
-            say(one, "roots/list", id=8)
+            await say(one, "roots/list", id=8)
             # Nothing tells which of the two it means.
             assert (await one.until(lambda: answer(one, 8)))["error"]["code"] == -32601
 
@@ -326,8 +328,8 @@ async def test_a_question_that_is_asked_twice_under_one_id_waits_once() -> None:
     async with site(OLD) as one, serving(one.settings("one"), eager=False) as served:
         await served.modern(declares=ROOTS).ask("tools/list")
         (fleet,) = served.gateway.every_fleet()
-        say(one, "roots/list", id=7)
-        say(one, "roots/list", id=7)
+        await say(one, "roots/list", id=7)
+        await say(one, "roots/list", id=7)
         assert (await one.until(lambda: answer(one, 7)))["error"]["code"] == -32601
         assert fleet.outside.early == 1
 
@@ -388,8 +390,9 @@ def words(told: Told) -> str:
 
 @pytest.mark.behaviour("CAP-02-S1")
 async def test_rule_5_a_process_that_asks_as_soon_as_it_is_started_gets_its_roots_with_the_first_call(
-    eager: UpstreamSettings,
+    eager: UpstreamSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(member, "FIRST", PATIENCE)
     async with serving(eager, eager=False) as served:
         peer = served.modern(declares=ROOTS)
         await peer.ask("tools/list")
@@ -419,8 +422,9 @@ async def test_rule_5_roots_asked_for_in_a_call_that_ends_before_they_are_there_
 
 
 async def test_rule_5_a_legacy_host_is_asked_again_for_roots_when_the_call_ends_on_which_it_was_asked(
-    eager: UpstreamSettings,
+    eager: UpstreamSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(outside, "TELLING", PATIENCE)
     async with serving(eager, eager=False) as served, served.legacy(declares=ROOTS) as peer:
         inbox = await peer.listen()
         asked = await inbox.method("roots/list")
@@ -450,7 +454,7 @@ async def test_rule_5_a_server_has_a_moment_to_take_roots_in_before_the_call_tha
         inbox = await peer.listen()
         await peer.ask("tools/list")
         await one.until(lambda: one.script.sessions)
-        say(one, "roots/list", id=7)
+        await say(one, "roots/list", id=7)
         asked = await inbox.method("roots/list")
         loop = asyncio.get_running_loop()
         waiting = loop.create_task(peer.call("log"))
@@ -469,6 +473,8 @@ async def test_rule_5_a_host_that_told_nothing_once_delays_no_call_again(
         await peer.ask("tools/list")
         (fleet,) = served.gateway.every_fleet()
         await until(lambda: not fleet.outside.idle)
+        # Its call begins while it is still waited for.
+        monkeypatch.setattr(outside, "TELLING", 3.0)
         assert words(await peer.call("where", {"late": False})) == "nowhere"
         monkeypatch.setattr(outside, "TELLING", 10 * PATIENCE)
         # It was asked anew by that call, and at its end once more.
@@ -499,8 +505,10 @@ async def test_a_further_process_that_asks_nothing_is_waited_for_once(
 
 
 async def test_rule_5_a_further_process_of_a_legacy_host_knows_its_roots_before_its_call(
-    eager: UpstreamSettings,
+    eager: UpstreamSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(outside, "TELLING", PATIENCE)
+    monkeypatch.setattr(member, "FIRST", PATIENCE)
     async with serving(eager, eager=False) as served, served.legacy(declares=ROOTS) as peer:
         inbox = await peer.listen()
         await reply(peer, await inbox.method("roots/list"))

@@ -31,7 +31,8 @@ def process(upstream: str, log: Path) -> UpstreamSettings:
 
 
 def heard(log: Path, method: str) -> list[dict[str, Any]]:
-    lines = log.read_text().splitlines() if log.exists() else []
+    # Not the line that is just being written.
+    lines = log.read_text().split("\n")[:-1] if log.exists() else []
     return [message for message in map(json.loads, lines) if message.get("method") == method]
 
 

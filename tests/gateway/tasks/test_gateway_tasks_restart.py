@@ -94,7 +94,15 @@ class Endpoint:
             if not file.execute("SELECT 1 FROM sqlite_master WHERE name = 'tasks'").fetchall():
                 return {}
             rows = file.execute("SELECT id, task FROM tasks WHERE NOT ended").fetchall()
-        return {name: json.loads(json.loads(task)["keep"])["task"] for name, task in rows}
+        known = {name: json.loads(json.loads(task)["keep"] or "{}").get("task") for name, task in rows}
+        return {name: theirs for name, theirs in known.items() if theirs}
+
+    async def keeps(self, name: str) -> str:
+        """Waits until the upstream's id is kept with that of a task, which is handed out before if that takes long."""
+        async with asyncio.timeout(PATIENCE):
+            while name not in (owned := self.owned()):  # noqa: ASYNC110 - another process writes it
+                await asyncio.sleep(0.02)
+        return owned[name]
 
 
 @asynccontextmanager
@@ -160,11 +168,14 @@ async def test_a_task_that_its_upstream_keeps_goes_on_after_a_restart(
             await listed(host)
             name = await begin(host)
             assert (await host.ask("tasks/get", {"taskId": name})).result["status"] == "working"
+            await before.keeps(name)
             assert list(before.owned()) == [name]
             if end == "kill":
                 await before.kill()
             else:
                 before.process.terminate()
+                async with asyncio.timeout(PATIENCE):
+                    await before.process.wait()
         work.message = "half of it is done"
         async with endpoint(one, tmp_path) as after, knowing(after, revision) as host:
             told = await ended(host, name, lambda task: task.get("statusMessage") == work.message)
@@ -187,7 +198,7 @@ async def test_a_task_that_goes_on_after_a_restart_is_cancelled_at_its_upstream(
         async with endpoint(one, tmp_path) as before, knowing(before, revision) as host:
             await listed(host)
             name = await begin(host)
-            ((_, theirs),) = before.owned().items()
+            theirs = await before.keeps(name)
             await before.kill()
         async with endpoint(one, tmp_path) as after, knowing(after, revision) as host:
             await host.ask("tasks/cancel", {"taskId": name})
@@ -208,6 +219,7 @@ async def test_a_question_of_a_task_is_answered_once_over_a_restart(answered: st
             if answered == "before the end":
                 await host.ask("tasks/update", {"taskId": name, "inputResponses": {"who": ACCEPTED}})
                 await one.hears("tasks/update")
+            await before.keeps(name)
             await before.kill()
         if answered == "between":
             await one.stop()
@@ -240,6 +252,7 @@ async def test_a_question_that_its_upstream_no_longer_asks_is_taken_back_after_a
             await listed(host)
             name = await begin(host)
             await ended(host, name, lambda task: task["status"] == "input_required")
+            await before.keeps(name)
             await before.kill()
         work.status, work.more = "working", {}
         async with endpoint(one, tmp_path) as after, knowing(after, MODERN, declares=BOTH) as host:
@@ -255,6 +268,7 @@ async def test_a_task_of_an_upstream_that_is_another_one_now_is_lost(tmp_path: P
         async with endpoint(one, tmp_path) as before, knowing(before, MODERN) as host:
             await listed(host)
             name = await begin(host)
+            await before.keeps(name)
             await before.kill()
         async with endpoint(other, tmp_path) as after, knowing(after, MODERN) as host:
             told = await ended(host, name)
@@ -269,6 +283,7 @@ async def test_a_gateway_leaves_tasks_to_another_one_whose_hosts_have_them(tmp_p
         async with endpoint(one, tmp_path) as before, knowing(before, MODERN) as host:
             await listed(host)
             name = await begin(host)
+            await before.keeps(name)
             await before.kill()
         async with running(one, tmp_path) as pipes:
             assert "code" in await pipes.ask("tasks/get", taskId=name)
@@ -287,6 +302,7 @@ async def test_a_task_stays_with_its_principal_over_a_restart(tmp_path: Path) ->
             async with knowing(before, MODERN, token=tokens["ours"]) as host:
                 await listed(host)
                 name = await begin(host)
+            await before.keeps(name)
             await before.kill()
         work.status = "completed"
         async with endpoint(one, tmp_path, "--log-level", "warning") as after:
@@ -312,7 +328,8 @@ async def test_a_task_of_a_principal_that_may_speak_no_more_is_not_gone_on_with(
         async with endpoint(one, tmp_path, "--log-level", "warning") as before:
             async with knowing(before, MODERN, token=tokens["ours"]) as host:
                 await listed(host)
-                await begin(host)
+                name = await begin(host)
+            await before.keeps(name)
             await before.kill()
         await one.stop()
         async with endpoint(one, tmp_path, "--log-level", "warning") as after:

@@ -135,22 +135,31 @@ def test_a_process_that_never_reads_counts_as_dead_after_a_named_time() -> None:
     run(test)
 
 
-def test_a_slow_reader_lives() -> None:
+def test_a_slow_reader_lives(tmp_path: Path) -> None:
     slow = """
-        import os, time
-        got = 0
-        while got < 1_000_000:
-            got += len(os.read(0, 20_000))
-            time.sleep(0.005)
-        print('{"got": true}')
+        import os, sys, time
+        for number in range(8):
+            got = 0
+            while got < 100_000:
+                got += len(os.read(0, 100_000 - got))
+            print('{"got": %d}' % number)
+            while not os.path.exists(f"{sys.argv[1]}/{number}"):
+                time.sleep(0.01)
         os.read(0, 1)
     """
 
     async def test() -> None:
-        async with linked(process(slow), Limits(unread=0.2)) as (link, heard):
+        async with linked(process(slow, str(tmp_path)), Limits(unread=600.0)) as (link, heard):
             link.send(1, message(1, params={"pad": "x" * 1_000_000}))
-            await heard.count(1)
-            assert heard.deaths == []
+            for number in range(8):
+                await heard.count(number + 1)
+                # As the clock does: since the last look it has read more than a pipe holds.
+                link._look()
+                assert heard.deaths == []
+                (tmp_path / str(number)).touch()
+            link._look()
+            link._look()
+            assert heard.deaths == ["does not read its standard input for 600 seconds"]
 
     run(test)
 
@@ -300,7 +309,7 @@ def test_closing_ends_a_process_that_reads_to_the_end_without_a_signal(tmp_path:
     """
 
     async def test() -> None:
-        async with linked(process(code, str(done))) as (link, heard):
+        async with linked(process(code, str(done)), Limits(stop=30.0)) as (link, heard):
             await heard.count(1)
             await link.close()
             assert done.read_text() == "cleaned up"

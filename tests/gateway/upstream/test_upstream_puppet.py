@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -344,7 +345,29 @@ async def test_no_level_is_set_where_logging_is_not_declared(tmp_path: Path) -> 
         assert "logging/setLevel" not in methods(log)
 
 
+class Ahead:
+    """The clock of a loop, put forward as a test says."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.by = 0.0
+
+    def time(self) -> float:
+        return self.loop.time() + self.by
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loop, name)
+
+
 async def test_progress_is_a_sign_of_life(tmp_path: Path) -> None:
     async with puppet_at(tmp_path, LEGACY) as (_one, _ears, talk, _log):
-        lines = ["WAIT", PROGRESS] * 4
-        assert "content" in await outcome(talk, *lines, DONE, progress=True, timeout=1.5)
+        talk._loop = clock = Ahead()
+        sink = Heard()
+        number = talk.start(say(progress=True, timeout=600), sink)
+        clock.by = 500
+        assert "content" in await outcome(talk, PROGRESS.replace("$token", str(number)), DONE)
+        assert len(sink.notes) == 1
+        for clock.by, losses in ((900, 0), (1200, 1)):
+            talk._late(talk._waiting[number])
+            assert len(sink.losses) == losses
+        assert sink.losses[0].cause is Cause.TIMEOUT

@@ -118,10 +118,27 @@ async def test_rule_18_a_silent_process_gets_a_fresh_one_for_the_handshake(
         assert (await one.ready(PATIENCE)).revision == LEGACY
 
 
+SLOW = """
+import subprocess, sys, time
+opening = sys.stdin.buffer.readline()
+time.sleep(float(sys.argv[1 if b"server/discover" in opening else 2]))
+child = subprocess.Popen(sys.argv[3:], stdin=subprocess.PIPE)
+child.stdin.write(opening)
+child.stdin.flush()
+for line in sys.stdin.buffer:
+    child.stdin.write(line)
+    child.stdin.flush()
+child.stdin.close()
+sys.exit(child.wait())
+"""
+"""Starts a server after some seconds: some where it is asked for its era first, others where hands are shaken first."""
+
+
 @pytest.mark.behaviour("GEN-C3")
 async def test_rule_18_a_slow_starter_is_not_taken_for_an_old_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dial, "PROBE_SILENT", 0.2)
-    slow = (sys.executable, "-c", "import os, sys, time; time.sleep(2); os.execv(sys.argv[1], sys.argv[1:])")
+    # The one that is started beside it is slower, as it begins later.
+    slow = (sys.executable, "-c", SLOW, "2", "600")
     async with upstream(stdio(*slow, *scripted())) as (one, _ears):
         assert (await one.ready(PATIENCE)).revision == MODERN
 
@@ -258,24 +275,11 @@ async def test_what_an_odd_process_does_costs_nobody_an_answer(revision: str, fa
         assert ears.count("down") == 0
 
 
-TURNS = """
-import os, sys, time
-log, first, later = sys.argv[1:4]
-turn = os.path.exists(log)
-open(log, "a").close()
-time.sleep(float(later if turn else first))
-os.execv(sys.argv[4], sys.argv[4:])
-"""
-"""Starts a server: the first one after some seconds, later ones after others."""
-
-
 @pytest.mark.behaviour("GEN-C3")
-async def test_rule_18_a_late_discover_answer_wins_over_a_failed_handshake(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_rule_18_a_late_discover_answer_wins_over_a_failed_handshake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dial, "PROBE_SILENT", 0.1)
-    turns = (sys.executable, "-c", TURNS, str(tmp_path / "turn"), "3", "0")
-    async with upstream(stdio(*turns, *scripted(revisions=(MODERN,)))) as (one, ears):
+    slow = (sys.executable, "-c", SLOW, "3", "0")
+    async with upstream(stdio(*slow, *scripted(revisions=(MODERN,)))) as (one, ears):
         assert (await one.ready(PATIENCE)).revision == MODERN
         assert ears.count("down") == 0
 
@@ -331,16 +335,22 @@ async def test_rule_18_a_slow_old_server_is_used_where_no_second_one_can_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: str
 ) -> None:
     monkeypatch.setattr(dial, "PROBE_SILENT", 0.1)
-    lock = """
-import os, sys, time
-if os.path.exists({lock!r}):
+    # Which of the two it is tells what it is asked first.
+    turn = """
+import itertools, os, sys, time
+opening = sys.stdin.readline()
+if "initialize" in opening:
+    open({second!r}, "w").close()
     {later}
-open({lock!r}, "w").close()
-time.sleep(2)
+while not os.path.exists({second!r}):
+    time.sleep(0.01)
+time.sleep(1)
+sys.stdin = itertools.chain([opening], sys.stdin)
 """
     otherwise = {"exit": "sys.exit('another one runs')", "silence": "sys.stdin.read()"}[later]
-    text = lock.format(lock=str(tmp_path / "lock"), later=otherwise) + OLD.format(revision=LEGACY, unknown="-32601")
-    async with upstream(stdio(*script(tmp_path, text), start_timeout=10.0)) as (one, ears):
+    text = turn.format(second=str(tmp_path / "second"), later=otherwise) + OLD.format(revision=LEGACY, unknown="-32601")
+    limit = {"exit": PATIENCE, "silence": 5.0}[later]
+    async with upstream(stdio(*script(tmp_path, text), start_timeout=limit)) as (one, ears):
         if later == "exit":
             assert (await one.ready(PATIENCE)).revision == LEGACY
             assert ears.count("down") == 0

@@ -35,7 +35,8 @@ async def test_the_version_header_is_what_initialize_returned(revision: str, nam
         return await legacy(asked, revision) or asked.answer(result={})
 
     async with website(handle) as site:
-        async with upstream(http(site.url, era=EraChoice.LEGACY)) as (one, _ears):
+        patient = Limits(back_off=0.05, back_off_most=0.5, stop=PATIENCE)
+        async with upstream(http(site.url, era=EraChoice.LEGACY), patient) as (one, _ears):
             talk = await one.ready(PATIENCE)
             assert await outcome(talk) == {}
             await until(lambda: bool(site.verbs("GET")))
@@ -390,13 +391,13 @@ def test_every_legacy_revision_has_its_place_in_the_tables() -> None:
 
 async def test_a_refusal_that_names_a_time_is_not_asked_again_before() -> None:
     async def handle(_asked: Asked) -> web.StreamResponse:
-        return web.Response(status=429, headers={"Retry-After": "20"})
+        return web.Response(status=429, headers={"Retry-After": "600"})
 
     limits = Limits(back_off=0.05, back_off_most=30.0, stop=0.5)
     async with website(handle) as site, upstream(http(site.url), limits) as (one, ears):
         assert "429" in await ears.until("down")
         with pytest.raises(UnavailableError, match=r"one is down: .*429"):
-            await one.ready(15.0)
+            await one.ready(3.0)
         assert len(site.asked) == 1
 
 
@@ -437,7 +438,8 @@ async def test_a_request_that_is_cancelled_while_its_session_is_opened_anew_is_n
         gone, kept, late = Heard(), Heard(), Heard()
         number = talk.start(call("gone"), gone)
         talk.start(call("kept"), kept)
-        await until(lambda: len(opened) == 2)
+        # Both were refused and wait for the new session.
+        await until(lambda: len(opened) == len(talk._held) == 2)
         talk.cancel(number, "no longer wanted")
         talk.start(call("late"), late)
         opened[0].set()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from held_ports import held_port
 from troth.bridge import Frame, Lost, Outgoing, ask
 from troth.gateway.crew import Crew
 from troth.gateway.limits import Limits
@@ -149,9 +149,7 @@ class Served:
         )
         assert self.process.stderr is not None
         line = self.process.stderr.readline()
-        found = re.match(r"ready http://127.0.0.1:(\d+)/mcp", line)
-        assert found, line
-        self.port = int(found[1])
+        assert line == f"ready {self.url}\n"
 
     def kill(self) -> None:
         if self.process is not None:
@@ -169,11 +167,12 @@ class Served:
 @contextmanager
 def serving(*words: str, **how: Any) -> Iterator[Served]:
     server = Served(scripted(*words, **how))
-    server.start()
-    try:
-        yield server
-    finally:
-        server.kill()
+    with held_port() as server.port:
+        server.start()
+        try:
+            yield server
+        finally:
+            server.kill()
 
 
 @asynccontextmanager
@@ -217,8 +216,8 @@ def say(*lines: str, **how: Any) -> Outgoing:
 
 
 def heard_lines(log: Path) -> list[Any]:
-    """What a server was told."""
-    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    """What a server was told; not the line that it is just writing down."""
+    return [json.loads(line) for line in log.read_text().split("\n")[:-1]] if log.exists() else []
 
 
 def methods(log: Path) -> list[str]:

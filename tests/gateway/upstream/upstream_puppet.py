@@ -3,7 +3,7 @@
     python upstream_puppet.py LOG ERA [CAPABILITIES [LISTEN]]
 
 Each line that it reads goes to LOG. `arguments.say` of a call is a list of lines to write, where `$id` is the id of the
-request and `$token` its progress token; `EXIT` ends the process, `WAIT` lets half a second pass. Without `say` the call
+request and `$token` its progress token; `EXIT` ends the process. Without `say` the call
 is never answered. LISTEN is what becomes of `subscriptions/listen`: `honour` it, `refuse` it, `ignore` it, `end` it at
 once, or honour it but for the named member of its filter.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +77,6 @@ def main(log: str, era: str, declared: str = "", listen: str = "honour") -> None
                 for text in dictated(message):
                     if text == "EXIT":
                         os._exit(3)
-                    elif text == "WAIT":
-                        time.sleep(0.5)
                     else:
                         print(text, flush=True)
             elif method in ("ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel", "tools/list"):

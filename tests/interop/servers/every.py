@@ -84,7 +84,10 @@ TOOLS: dict[str, tuple[str, Json]] = {
     "test_logging_tool": ("Sends a log message", NOBODY),
     "test_tool_with_progress": ("Reports progress three times", NOBODY),
     "test_error_handling": ("Always fails", NOBODY),
-    "test_slow": ("Answers after some seconds, and tells whether it was cancelled", taking(seconds={"type": "number"})),
+    "test_slow": (
+        "Answers after some seconds, and tells whether it was cancelled",
+        taking(seconds={"type": "number"}),
+    ),
     "test_cancelled": ("How many calls of test_slow were cancelled", NOBODY),
     "test_header_param": ("Takes a parameter that is also a header", taking(region={**TEXT, "x-mcp-header": "Region"})),
     "test_trigger_tool_change": ("Adds a tool, or takes it away again", NOBODY),
@@ -414,8 +417,9 @@ class Every:
     async def _test_error_handling(self, _: Peer, __: Json) -> Any:
         return ("error", "This tool intentionally returns an error for testing")
 
-    async def _test_slow(self, _: Peer, given: Json) -> Any:
+    async def _test_slow(self, peer: Peer, given: Json) -> Any:
         try:
+            await peer.progress(0, 1)
             await asyncio.sleep(float(given.get("seconds", 1)))
         except asyncio.CancelledError:
             self.cancelled += 1
