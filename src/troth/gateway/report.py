@@ -13,8 +13,8 @@ import msgspec
 from troth.bridge.asks import OPEN, open_maps
 from troth.bridge.promise import TASKS
 from troth.gateway.asked import printable
+from troth.gateway.fetching import LISTS
 from troth.gateway.hiding import hidden
-from troth.gateway.member import LISTS
 from troth.gateway.status import HostStatus, Listed, Promise, Status, UpstreamStatus
 from troth.gateway.upstream.supervise import Supervisor, costs
 from troth.register import Side, register
