@@ -200,7 +200,7 @@ class Talk:
         if self._over is None and self._taken_turn(waiting):
             self._turns.join(waiting)
             return number
-        self._waiting.begin(waiting)
+        self._waiting[number] = waiting
         if self._over is not None:
             self._loop.call_soon(self._lose, number, self._over)
             return number
@@ -228,7 +228,7 @@ class Talk:
     @property
     def busy(self) -> bool:
         """Whether a call has the pipe about which questions may come."""
-        return bool(self._turns) or bool(self._waiting.asking())
+        return bool(self._turns.queue or self._waiting.asking())
 
     def _taken_turn(self, waiting: Waiting) -> bool:
         """Whether a call must wait for another one that may be asked."""
@@ -237,9 +237,9 @@ class Talk:
 
     def _next_turn(self) -> None:
         """Sends the call that waited longest."""
-        if self._over is None and self._turns and not self._waiting.asking():
+        if self._over is None and self._turns.queue and not self._waiting.asking():
             waiting = self._turns.next()
-            self._waiting.begin(waiting)
+            self._waiting[waiting.number] = waiting
             self._begin(waiting)
 
     def cancel(self, request: Id, reason: str) -> None:
@@ -465,7 +465,7 @@ class Talk:
 
     def _pop(self, number: Id) -> Waiting | None:
         waiting = self._waiting.end(number)
-        if waiting is not None and self._turns:
+        if waiting is not None and self._turns.queue:
             self._loop.call_soon(self._next_turn)
         return waiting
 

@@ -20,13 +20,6 @@ class Inflight(dict["Id", Waiting]):
     def __init__(self) -> None:
         super().__init__()
         self.questions: dict[Id, Id] = {}
-        self._listens = 0
-
-    def begin(self, waiting: Waiting) -> None:
-        """A request goes."""
-        self[waiting.number] = waiting
-        if waiting.listens:
-            self._listens += 1
 
     def end(self, number: Id) -> Waiting | None:
         """A request is over, and so are the questions that belong to it. None if there is none of this id."""
@@ -34,8 +27,6 @@ class Inflight(dict["Id", Waiting]):
         if waiting is None:
             return None
         waiting.stop()
-        if waiting.listens:
-            self._listens -= 1
         if self.questions:
             self.questions = {ask: asker for ask, asker in self.questions.items() if asker != number}
         return waiting
@@ -58,9 +49,11 @@ class Inflight(dict["Id", Waiting]):
         if key is not None:
             waiting = self.get(key)
             return None if waiting is None or waiting.listens else waiting
-        if streams or len(self) - self._listens != 1:
+        if streams:
             return None
-        return next((one for one in self.values() if not one.listens), None)
+        calls = (one for one in self.values() if not one.listens)
+        only, another = next(calls, None), next(calls, None)
+        return only if another is None else None
 
     def asker(self, key: Id | None, *, streams: bool) -> Waiting | None:
         """The request that a question surely belongs to: by its stream, or the only one about which may be asked.

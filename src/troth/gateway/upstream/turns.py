@@ -21,23 +21,22 @@ class Turns:
     Args:
         limits: How many may wait, and for how long.
         failed: Hears of a call that got no turn.
+
+    Attributes:
+        queue: The calls by their ids, in the order in which they came.
     """
 
     def __init__(self, limits: Limits, failed: Callable[[Waiting, Lost], None]) -> None:
         self._limits = limits
         self._failed = failed
         self._loop = asyncio.get_running_loop()
-        self._queue: dict[Id, Waiting] = {}
-
-    def __len__(self) -> int:
-        """How many calls wait."""
-        return len(self._queue)
+        self.queue: dict[Id, Waiting] = {}
 
     def join(self, waiting: Waiting) -> None:
         """Lets a call wait for its turn, but not for ever."""
         limits = self._limits
-        self._queue[waiting.number] = waiting
-        if len(self._queue) > limits.turns:
+        self.queue[waiting.number] = waiting
+        if len(self.queue) > limits.turns:
             self._loop.call_soon(self._none, waiting, f"{limits.turns} calls wait for it already (limit: turns)")
         else:
             why = f"none came in {limits.turn:g} s (limit: turn)"
@@ -45,23 +44,23 @@ class Turns:
 
     def leave(self, number: Id) -> bool:
         """A call no longer waits. False if it does not wait here."""
-        waiting = self._queue.pop(number, None)
+        waiting = self.queue.pop(number, None)
         if waiting is not None:
             waiting.stop()
         return waiting is not None
 
     def next(self) -> Waiting:
         """Takes the call out that waited longest."""
-        waiting = self._queue.pop(next(iter(self._queue)))
+        waiting = self.queue.pop(next(iter(self.queue)))
         waiting.stop()
         return waiting
 
     def clear(self) -> list[Waiting]:
         """Takes all calls out, in their order."""
-        calls = [*self._queue.values()]
-        self._queue.clear()
+        calls = [*self.queue.values()]
+        self.queue.clear()
         return calls
 
     def _none(self, waiting: Waiting, why: str) -> None:
-        if self._queue.pop(waiting.number, None) is not None:
+        if self.queue.pop(waiting.number, None) is not None:
             self._failed(waiting, Lost(Cause.DOWN, "calls that may be asked take turns on its pipe: " + why))
