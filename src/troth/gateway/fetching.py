@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import msgspec
 from msgspec import Raw
 
-from troth.bridge import Kind, Outgoing, ask, errors, peek
+from troth.bridge import Kind, Outgoing, Spared, ask, errors, peek, spared
+from troth.bridge.listed import FORMS
 from troth.gateway.model import UnavailableError
 from troth.register import Side, register
 
@@ -53,6 +55,10 @@ _read_number = msgspec.json.Decoder(int).decode
 _read_text = msgspec.json.Decoder(str).decode
 
 
+Left = tuple[str, str]
+"""An item that cannot be read: its name, empty where that cannot be read either, and why."""
+
+
 class Fetched(NamedTuple):
     """A list as an upstream gave it.
 
@@ -60,11 +66,39 @@ class Fetched(NamedTuple):
         items: Its items, of all pages that could be read.
         note: What is wrong with it, in words; empty if nothing is.
         hint: How long it may be kept (milliseconds), and by whom (modern); None where that cannot be read.
+        left: Items that cannot be read; they are not among `items`.
     """
 
     items: tuple[Item, ...]
     note: str
     hint: tuple[int, str] | None
+    left: tuple[Left, ...]
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the pages so far held."""
+
+    items: list[Item] = field(default_factory=list[Item])
+    others: int = 0
+    hint: tuple[int, str] | None = None
+    left: list[Left] = field(default_factory=list[Left])
+    size: int = 0
+
+    def take(self, frame: Frame, how: Listed, limits: Limits) -> str:
+        """Takes one page; returns why nothing of it can be used, in words, or an empty text."""
+        raw = (frame.parts or {}).get(how.member)
+        if frame.kind is not Kind.RESPONSE or raw is None:
+            return f"a result without {how.member}"
+        self.hint = _hint(frame, self.hint, limits)
+        try:
+            values = _read_items(raw)
+        except (msgspec.DecodeError, RecursionError):
+            return f"{how.member} is no list"
+        items = [_read_item(value) for value in values if bytes(memoryview(value)[:1]) == b"{"]
+        self.items += items
+        self.others += len(values) - len(items)
+        return ""
 
 
 async def fetch(
@@ -81,33 +115,63 @@ async def fetch(
     Raises:
         UnavailableError: A page did not come.
     """
+    found = _Found()
+    notes = [await _pages(conversation, kind, declares, limits, found)]
+    if found.others:
+        notes.append(f"{found.others} items that are no objects")
+    return Fetched(tuple(found.items[: limits.listed]), "; ".join(filter(None, notes)), found.hint, tuple(found.left))
+
+
+async def _pages(
+    conversation: Conversation, kind: ListKind, declares: Mapping[str, object] | None, limits: Limits, found: _Found
+) -> str:
+    """Fetches all pages of a list; returns why not all of them, in words, or an empty text."""
     how = LISTS[kind]
-    items: list[Item] = []
     cursors: set[str] = set()
     params: dict[str, object] = {}
-    hint: tuple[int, str] | None = None
-    size = 0
     for _ in range(limits.pages):
         wish = Outgoing(frame=ask(how.method, params), timeout=limits.method, again=True, declares=declares)
-        frame = await conversation.ask(wish)
-        size += len(memoryview(frame.body or b""))
-        if items and size > limits.listed_bytes:
-            return Fetched(tuple(items), f"more than {limits.listed_bytes} bytes; the rest is left out", hint)
-        page, problem = _items(frame, how.member)
-        items += page
-        hint = _hint(frame, hint, limits)
-        if len(items) > limits.listed:
-            note = f"more than {limits.listed} items; the rest is left out"
-            return Fetched(tuple(items[: limits.listed]), note, hint)
-        peeked = peek(frame, "nextCursor")
+        page = await _page(conversation, wish, how)
+        found.size += len(page.frame.body or b"") + sum(len(raw) for raw, _ in page.left)
+        if found.items and found.size > limits.listed_bytes:
+            return f"more than {limits.listed_bytes} bytes; the rest is left out"
+        found.left += ((_named(raw, FORMS[kind].key), why) for raw, why in page.left)
+        if problem := found.take(page.frame, how, limits):
+            return problem
+        if len(found.items) + len(found.left) > limits.listed:
+            return f"more than {limits.listed} items; the rest is left out"
+        peeked = peek(page.frame, "nextCursor")
         cursor = peeked.get("nextCursor") if isinstance(peeked, dict) else None
-        if problem or cursor is None:
-            return Fetched(tuple(items), problem, hint)
+        if cursor is None:
+            return ""
         if cursor in cursors:
-            return Fetched(tuple(items), "the same cursor twice; the rest is left out", hint)
+            return "the same cursor twice; the rest is left out"
         cursors.add(cursor)
         params = {"cursor": cursor}
-    return Fetched(tuple(items), f"more than {limits.pages} pages; the rest is left out", hint)
+    return f"more than {limits.pages} pages; the rest is left out"
+
+
+async def _page(conversation: Conversation, wish: Outgoing, how: Listed) -> Spared:
+    """One page. An item that breaks a limit of frames costs itself only.
+
+    Raises:
+        UnavailableError: The page did not come, or breaks one elsewhere.
+    """
+    try:
+        return Spared(await conversation.ask(wish), ())
+    except UnavailableError as error:
+        page = spared(error.lost.line, how.member) if error.lost.line else None
+        if not isinstance(page, Spared):
+            raise
+        return page
+
+
+def _named(raw: Raw, key: str) -> str:
+    """What an item is called by; empty for what is no object, or has no such text."""
+    try:
+        return _read_text(_read_item(raw).get(key, b""))
+    except msgspec.DecodeError:
+        return ""
 
 
 async def completes(
@@ -152,16 +216,3 @@ def _hint(frame: Frame, before: tuple[int, str] | None, limits: Limits) -> tuple
     ttl = max(0, min(ttl, int(limits.poll_most * 1000)))
     least, of = before or (ttl, scope)
     return min(least, ttl), scope if of == scope else "private"
-
-
-def _items(frame: Frame, member: str) -> tuple[list[Item], str]:
-    """The items of one page; what is no object is left out, and said."""
-    raw = (frame.parts or {}).get(member)
-    if frame.kind is not Kind.RESPONSE or raw is None:
-        return [], f"a result without {member}"
-    try:
-        values = _read_items(raw)
-    except (msgspec.DecodeError, RecursionError):
-        return [], f"{member} is no list"
-    items = [_read_item(value) for value in values if value and bytes(memoryview(value)[:1]) == b"{"]
-    return items, "" if len(items) == len(values) else f"{len(values) - len(items)} items that are no objects"

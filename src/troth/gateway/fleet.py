@@ -462,4 +462,5 @@ def _source(member: Member) -> Source:
         prompts=member.lists.get("prompts"),
         resources=member.lists.get("resources"),
         templates=member.lists.get("templates"),
+        left=dict(member.left),
     )

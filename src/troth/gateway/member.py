@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from troth.bridge.asks import Asks
     from troth.bridge.listed import Kind as ListKind
     from troth.gateway.crew import Crew
-    from troth.gateway.fetching import Item
+    from troth.gateway.fetching import Item, Left
     from troth.gateway.limits import Limits
     from troth.gateway.lines import Line
     from troth.gateway.model import Conversation, Upstream
@@ -128,6 +128,7 @@ class Member:
         lists: Kind -> its items; a kind that was never fetched is missing.
         hints: Kind -> how long the list may be kept (milliseconds), and by whom (modern).
         notes: Kind -> what is wrong with its list, in words.
+        left: Kind -> items of its list that cannot be read.
         settled: Set once the lists are known, or the first attempt has failed.
         remembered: Paths that it declared when it was last seen; None if it never was.
         completes: Whether it answers ``completion/complete`` though its revision has no capability for that; None where
@@ -151,6 +152,7 @@ class Member:
         self.lists: dict[str, tuple[Item, ...]] = {}
         self.hints: dict[str, tuple[int, str]] = {}
         self.notes: dict[str, str] = {}
+        self.left: dict[str, tuple[Left, ...]] = {}
         self.settled = anyio.Event()
         self.watchers: set[Watcher] = set()
         self.remembered: frozenset[str] | None = None
@@ -191,7 +193,8 @@ class Member:
         A start takes seconds, and hosts that can be asked other things would miss names meanwhile that the upstream
         is known to have.
         """
-        self.lists, self.hints, self.tasks = dict(other.lists), dict(other.hints), other.tasks
+        self.lists, self.left = dict(other.lists), dict(other.left)
+        self.hints, self.tasks = dict(other.hints), other.tasks
 
     def declares(self, revision: str, more: Asks = NOTHING) -> dict[str, object] | None:
         """Client capabilities of a request to a modern upstream, with what holds for that one; None for none."""
@@ -429,6 +432,7 @@ class Member:
         how = LISTS[kind]
         if not conversation.capabilities.has(how.family):
             self.lists[kind] = ()
+            self.left.pop(kind, None)
             self.notes.pop(kind, None)
             return
         declares = self.declares(conversation.revision)
@@ -442,7 +446,7 @@ class Member:
             self.notes[kind] = f"{how.method}: {error}"
             self.lists.setdefault(kind, ())
             return
-        self.lists[kind] = found.items
+        self.lists[kind], self.left[kind] = found.items, found.left
         if found.hint is not None:
             self.hints[kind] = found.hint
         if found.note:

@@ -376,7 +376,7 @@ class Talk:
     def _bad(self, bad: Bad, key: Id | None) -> bool:
         self._counts.junk += 1
         if bad.id is not None and bad.kind is not Kind.REQUEST and bad.id in self._waiting:
-            self._lose(bad.id, Lost(Cause.MALFORMED, f"the answer is malformed: {bad.reason}"))
+            self._lose(bad.id, Lost(Cause.MALFORMED, f"the answer is malformed: {bad.reason}", line=bad.line))
             return bad.id == key
         if key is not None and key in self._waiting:
             self._waiting[key].problem = f"the answer is malformed: {bad.reason}"
