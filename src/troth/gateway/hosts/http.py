@@ -44,10 +44,7 @@ SSE: Final = "/sse"
 MESSAGES: Final = "/messages"
 STATUS: Final = "/status"
 HEALTH: Final = "/health"
-NOBODY: Final = (
-    'nobody is asked here: either no upstream may (let one with: ask = ["broker"]), or questions cannot be kept, and '
-    "the gateway's log says why"
-)
+NOBODY: Final = 'nobody is asked here, since no upstream may; let one with: ask = ["broker"]'
 """What the operator hears who looks for questions where there is no broker."""
 
 _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
