@@ -304,6 +304,23 @@ async def test_a_malformed_list_costs_its_own_names_only_and_is_said(upstream: s
             assert [note for note in told.upstreams[0].notes if note.startswith("tools/list: ")]
 
 
+async def test_a_malformed_result_of_a_tool_costs_that_call_only_and_says_whose_it_is(
+    upstream: str, revision: str
+) -> None:
+    async with site(upstream) as one, site(upstream) as two:
+        one.results["tools/call"] = {"resultType": "complete", "content": "x"}
+        upstreams = (one.settings("one", prefix="one"), two.settings("two", prefix="two"))
+        async with serving(*upstreams) as served, host(served, revision) as peer:
+            await served.ready()
+            error = (await peer.call("one_read_note")).error
+            assert error["code"] == -32603
+            assert "one" in error["message"]
+            assert "malformed: content: an array belongs here" in error["message"]
+            assert (await peer.call("two_read_note")).result["content"]
+            one.results["tools/call"] = {"resultType": "complete"}
+            assert (await peer.call("one_read_note")).result["content"] == []
+
+
 def deep(levels: int) -> Any:
     value: Any = 1
     for _ in range(levels):
