@@ -88,7 +88,20 @@ def test_names_of_two_upstreams_never_meet(two, one, other):
 
 
 @pytest.mark.parametrize(
-    "name", ["read_file", "a.b/c", "with space", "日本語", "family 👨‍👩‍👧", "-", "a" * 128, "a" * MOST_NAME, "é"]
+    "name",
+    [
+        "read_file",
+        "a.b/c",
+        "with space",
+        "日本語",
+        "family 👨‍👩‍👧",
+        "✏️ edit",
+        "1️⃣",
+        "-",
+        "a" * 128,
+        "a" * MOST_NAME,
+        "é",
+    ],
 )
 def test_a_name_that_some_host_takes_passes(name):
     assert name_problem(name) == ""
@@ -104,7 +117,12 @@ def test_a_name_that_some_host_takes_passes(name):
         ("a\x9bm", "control"),
         ("a\u2028b", "control"),
         ("a\ud800", "control"),
-        ("a\u202etxt.exe", "turns text around"),
+        *((f"a{letter}txt.exe", "turns text around") for letter in "\u202a\u202e\u2066\u2069\u061c\u200e\u200f"),
+        *((f"read{letter}", "shown as nothing") for letter in "\u200b\u200c\u200d\u2060\ufeff\u00ad\u3164\ufe0f"),
+        ("\U000e0001read\U000e0061\U000e007f", "shown as nothing"),
+        ("\ufe0fread", "shown as nothing"),
+        ("✏\u200dread", "shown as nothing"),
+        ("read\u200d✏", "shown as nothing"),
         ("a" * (MOST_NAME + 1), "more than 512"),
     ],
 )

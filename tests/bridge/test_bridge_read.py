@@ -14,12 +14,14 @@ from troth.bridge import (
     Frame,
     FrameLimits,
     Kind,
+    Spared,
     members,
     opened,
     peek,
     peek_meta,
     read,
     read_batch,
+    spared,
 )
 from troth.bridge.model import BESIDE, MEMBERS
 
@@ -45,6 +47,13 @@ def bad(found: object) -> tuple[Any, ...]:
     assert found.reason.isprintable()
     assert len(found.reason) < 120
     return found.code, found.reason, found.id, found.kind
+
+
+def refused(data: bytes) -> Bad:
+    found = read(data)
+    bad(found)
+    assert isinstance(found, Bad)
+    return found
 
 
 def raws(value: Any) -> Any:
@@ -325,6 +334,61 @@ def test_nesting_is_bounded_exactly() -> None:
     assert isinstance(read(nested(128)), Frame)
     assert bad(read(nested(129)))[:2] == (-32600, "nested deeper than 128 levels")
     assert bad(read(nested(100_000)))[:2] == (-32600, "nested deeper than 128 levels")
+
+
+def test_what_only_breaks_a_limit_inside_is_known_by_its_id_and_kept() -> None:
+    found = refused(nested(129) + b"\n")
+    assert (found.id, found.kind, found.line) == (1, Kind.RESPONSE, nested(129))
+    assert refused(nested(100_000)).line == b""
+    # What is wrong beside that is said in its place.
+    assert bad(read(nested(129).replace(b'"id":1', b'"id":1,"id":2'))) == (
+        -32602,
+        "the message has 'id' twice; give each member once",
+        None,
+        Kind.RESPONSE,
+    )
+    assert bad(read_batch(b"[%b]" % nested(129), allowed=True))[1] == "nested deeper than 128 levels"
+
+
+def item(name: str, inside: str) -> str:
+    return f'{{"name": "{name}", "a": {inside}}}'
+
+
+LONG = "9" * 4301
+
+
+@pytest.mark.parametrize(
+    ("inside", "why"),
+    [
+        ("[" * 125 + "]" * 125, "nested deeper than 125 levels"),
+        ("[" * 900 + "]" * 900, "nested deeper than 125 levels"),
+        (LONG, "a number of more than 4300 digits"),
+    ],
+)
+def test_items_that_break_a_limit_are_left_out_of_their_list(inside: str, why: str) -> None:
+    good = item("good", "[" * 124 + "]" * 124)
+    line = '{"jsonrpc":"2.0","id":7,"result":{"nextCursor":"n","tools":[%s,\n%s],"_meta":{"a/b":1}}}'
+    found = spared(refused((line % (good, item("bad", inside))).encode()).line, "tools")
+    assert isinstance(found, Spared)
+    rest = opened(frame((line % (good, "")).replace(",\n", "").encode()))
+    assert isinstance(rest, Frame)
+    assert raws(found.frame.parts) == {**raws(rest.parts), "tools": b"[%b]" % good.encode()}
+    assert (found.frame.id, raws(found.frame.meta)) == (7, {"a/b": b"1"})
+    assert found.left == ((Raw(item("bad", inside).encode()), why),)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ('"result":{"tools":[],"other":%s}', "a number of more than 4300 digits"),
+        ('"result":{"tools":%s}', "tools is no list"),
+        ('"result":{"tools":[1,%s],"tools":[]}', "result has a member twice; give each member once"),
+        ('"error":{"code":1,"message":"m","tools":[%s]}', "no result"),
+    ],
+)
+def test_what_breaks_a_limit_elsewhere_is_not_spared(body: str, reason: str) -> None:
+    line = refused(('{"jsonrpc":"2.0","id":7,%s}' % (body % LONG)).encode()).line
+    assert bad(spared(line, "tools"))[1] == reason
 
 
 def test_many_brackets_are_not_deep() -> None:

@@ -93,7 +93,7 @@ def test_every_resource_that_a_result_names_has_the_host_s_uri(pair, revisions, 
     assert read_out(got) == read_out(spell(mapped(said, "fs"), definition, target))
 
 
-@given(messages(), st.sampled_from(LEGACY), st.sampled_from(["tools/call", "resources/read", "x/y"]))
+@given(messages(), st.sampled_from(LEGACY), st.sampled_from(["prompts/get", "resources/read", "x/y"]))
 def test_a_result_in_which_nothing_must_change_leaves_equal_as_json(data, revision, method):
     frame = read(data)
     if not isinstance(frame, Frame) or frame.kind is not Kind.RESPONSE:
@@ -223,12 +223,10 @@ def test_a_result_that_could_be_read_in_two_ways_is_refused():
 @pytest.mark.parametrize(
     "members",
     [
-        '"content":"x"',
         '"content":[1,null,"icons",[{"type":"audio"}]]',
         '"content":[{"type":7,"icons":1}]',
         '"content":[{"type":"hologram","icons":[1],"uri":"a:b"}]',
         '"content":[{"icons":[1]}]',
-        '"content":{"type":"text","text":"x"}',
         '"content":[{"type":"resource","resource":7}]',
         '"content":[{"type":"resource_link","uri":7,"name":1e999,"title":[1e999]}]',
         '"content":[{"type":"resource_link","icons":null,"_meta":7}]',
@@ -242,6 +240,78 @@ def test_a_malformed_result_breaks_nothing_and_passes_as_far_as_it_is_harmless(s
     for more in ({}, {"prefix": "fs"}, {"inline": True}):
         got = relayed(raw_response(body), "tools/call", source, target, **more)
         assert "content" in got
+
+
+LONG = f'{{"type":"text","text":"{"x" * 5000}"}}'
+
+
+@pytest.mark.parametrize("target", REVISIONS)
+@pytest.mark.parametrize("source", REVISIONS)
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ('"content":"x"', "content: an array belongs here"),
+        ('"content":7', "content: an array belongs here"),
+        (f'"content":{LONG}', "content: an array belongs here"),
+        ('"content":[],"isError":"false"', "isError: true or false belongs here"),
+        ('"isError":1,"content":[]', "isError: true or false belongs here"),
+        (f'"content":[{LONG}],"isError":{{"isError":false}}', "isError: true or false belongs here"),
+        (f'"isError":[],"content":[{LONG}]', "isError: true or false belongs here"),
+    ],
+)
+def test_a_result_of_a_tool_that_no_strict_host_takes_is_refused_and_named(source, target, members, reason):
+    typed = ',"resultType":"complete"' if source == NEW else ""
+    for more in ({}, {"prefix": "fs"}, {"inline": True}):
+        got = answer(
+            raw_response(f"{{{members}{typed}}}"), 1, method="tools/call", source=source, target=target, **more
+        )
+
+        assert isinstance(got, Bad)
+        assert (got.code, got.reason) == (INTERNAL, f"the upstream's answer is malformed: {reason}")
+
+
+@pytest.mark.parametrize("target", REVISIONS)
+@pytest.mark.parametrize("source", REVISIONS)
+@pytest.mark.parametrize(
+    ("members", "content", "flags"),
+    [
+        ("", [], {}),
+        ('"content":null', [], {}),
+        ('"isError":true', [], {"isError": True}),
+        ('"content":null,"isError":null', [], {}),
+        ('"isError":null,"content":[{"type":"text","text":"x"}]', [{"type": "text", "text": "x"}], {}),
+        (f'"content":[{LONG}],"isError":null', [json.loads(LONG)], {}),
+    ],
+)
+def test_a_result_of_a_tool_without_content_has_none_and_null_is_no_member(source, target, members, content, flags):
+    typed = '"resultType":"complete",' if source == NEW else ""
+    said = raw_response(f'{{{typed}"_meta":{{"a/b":1}}{members and ","}{members}}}')
+
+    for more in ({}, {"prefix": "fs"}, {"inline": True}):
+        got = relayed(said, "tools/call", source, target, **more)
+
+        sort = {"resultType": "complete"} if target == NEW else {}
+        assert got == {"content": content, "_meta": {"a/b": 1}, **flags, **sort}
+
+
+@pytest.mark.parametrize("target", REVISIONS)
+def test_structured_content_alone_is_a_result(target):
+    got = relayed(response({"structuredContent": {"a": 1}}), "tools/call", OLD, target)
+
+    alone = {"content": [], "structuredContent": {"a": 1}}
+    assert got.get("structuredContent") == (None if target in {OLDEST, "2025-03-26"} else alone["structuredContent"])
+    assert isinstance(got["content"], list)
+
+
+@pytest.mark.parametrize("space", ["", " "])
+@pytest.mark.parametrize("flag", ["", '"isError":false', '"isError":true', '"structuredContent":{"isError":"x"}'])
+def test_a_good_result_of_a_tool_leaves_as_it_came(space, flag):
+    for block in ('{"type":"text","text":"a \\"isError\\": 7"}', LONG):
+        body = f'{{"content":{space}[{block}]{flag and ","}{flag}}}'
+        line = answer(raw_response(body), 1, method="tools/call", source=OLD, target=OLD)
+
+        assert isinstance(line, bytes)
+        assert f'"result":{body}'.encode() in line
 
 
 @pytest.mark.parametrize("target", REVISIONS)

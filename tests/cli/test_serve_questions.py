@@ -74,6 +74,30 @@ def test_a_command_of_the_operator_answers_as_soon_as_the_file_says_so(operator:
     until(lambda: call(url, {}), "Ada")
 
 
+def test_questions_that_could_not_be_kept_are_once_the_file_is_mended_and_the_status_says_so(
+    operator: Operator,
+) -> None:
+    configure(operator, ["broker"], {"answer_command": [sys.executable, "-c", PERSON]})
+    file = operator.folder / "state" / "troth" / "questions.db"
+    file.mkdir(parents=True)
+    *first, ready = operator.serve("--no-auth")
+    url = ready.split()[1]
+    assert "Ada" not in json.dumps(until(lambda: call(url, {}), "content"))
+    (note,) = [note for note in operator.status()["notes"] if "questions" in note]
+    assert note.startswith("questions cannot be kept for people: ")
+    assert "questions.db: cannot be used" in note
+    file.rmdir()
+    until(lambda: call(url, {}), "Ada")
+    assert not [note for note in operator.status()["notes"] if "questions" in note]
+    gateway, operator.gateway = operator.gateway, None
+    assert gateway is not None
+    gateway.terminate()
+    _, rest = gateway.communicate(timeout=PATIENCE)
+    assert ["questions cannot be kept for people: " in line for line in first] == [True]
+    assert "questions cannot" not in rest
+    assert "questions can be kept for people again" in rest
+
+
 def test_a_call_that_died_with_the_gateway_is_told_to_be_lost_by_the_next_one(operator: Operator) -> None:
     configure(operator, ["host"], {})
     url = start(operator)

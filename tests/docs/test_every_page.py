@@ -168,6 +168,15 @@ def test_every_file_that_a_page_for_developers_names_exists(page: str) -> None:
     assert [name for name in files if name not in known and not any((place / name).exists() for place in places)] == []
 
 
+def test_no_page_for_users_takes_troth_from_where_it_is_not() -> None:
+    assert "troth is not on PyPI yet" in text("README.md")
+    taken = r"(uvx|pipx run|(pip|pipx|tool) install|uv add) (-\S+ )*['\"]?troth\b(?!\S* @ )"
+    assert re.search(taken, "- run: uvx troth audit")
+    assert re.search(taken, "pip install -U 'troth[mcp]'")
+    pages = [page for page in PAGES if page.name != "CONTRIBUTING.md"]
+    assert [named(page) for page in pages if re.search(taken, page.read_text("utf-8"))] == []
+
+
 def test_the_first_page_is_short() -> None:
     assert len(text("README.md").splitlines()) < 170
 

@@ -18,9 +18,11 @@ from msgspec import Raw
 from troth.bridge.errors import ErrorValue
 from troth.bridge.questions import QuestionKind
 from troth.gateway import answering
-from troth.gateway.broker import Broker, Pending, State, act, as_told
+from troth.gateway.broker import RETRY, Broker, Pending, State, act, as_told
 from troth.gateway.crew import Crew
 from troth.gateway.limits import Limits
+from troth.tasks.database import Database
+from troth.tasks.model import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -181,15 +183,17 @@ async def test_after_a_restart_questions_whose_asker_survives_stay_and_others_ar
         stays = await asked(before, survives=True, seconds=600)
         late = await asked(before, survives=True, seconds=10)
         lost = await asked(before)
+        gone = await asked(before, seconds=10)
         done = await asked(before)
         await before.decline(done.id)
     clock.now += 20
     async with brokers(tmp_path, clock, "after") as after:
-        assert await after.start() == (1, 2)
+        assert await after.start() == (1, 3)
         assert [one.id for one in await after.pending()] == [stays.id]
         told = {one.id: (one.state, one.why) for one in await after.pending(settled=True)}
         assert told[lost.id] == (State.CANCELLED, "the gateway was started anew")
         assert told[late.id] == (State.EXPIRED, "nobody answered in time")
+        assert told[gone.id] == (State.EXPIRED, "nobody answered in time")
         assert told[done.id] == (State.DECLINED, "")
         assert isinstance(await after.answer(stays.id, {"name": "Ann"}), Pending)
         found = await after.wait(stays.id)
@@ -199,6 +203,42 @@ async def test_after_a_restart_questions_whose_asker_survives_stay_and_others_ar
     async with brokers(tmp_path, clock, "later") as later:
         await later.start()
         assert await later.pending(settled=True) == ()
+
+
+async def test_a_file_that_cannot_be_opened_is_tried_again_for_the_next_question_after_a_pause(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with brokers(tmp_path, clock, "before") as before:
+        lost = await asked(before, seconds=600)
+    kept = tmp_path / "questions.sqlite"
+    aside = kept.rename(tmp_path / "aside")
+    kept.mkdir()
+    async with brokers(tmp_path, clock, "after") as after:
+        assert after.problem == ""
+        with pytest.raises(StoreError, match="cannot be used"):
+            await after.start()
+        assert "cannot be used" in after.problem
+        tried: list[object] = []
+        opened = Database._open
+        monkeypatch.setattr(Database, "_open", lambda self: (tried.append(self), opened(self))[1])
+        for _ in range(3):
+            with pytest.raises(StoreError, match="cannot be used"):
+                await asked(after)
+        assert tried == []
+        clock.now += RETRY
+        with pytest.raises(StoreError, match="cannot be used"):
+            await asked(after)
+        kept.rmdir()
+        aside.rename(kept)
+        clock.now += RETRY
+        question = await asked(after)
+        assert len(tried) == 2
+        assert after.problem == ""
+        # What earlier runs left is looked after by then.
+        assert [one.id for one in await after.pending()] == [question.id]
+        found = await after.show(lost.id)
+        assert found is not None
+        assert found.state is State.CANCELLED
 
 
 ASKER = """

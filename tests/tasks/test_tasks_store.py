@@ -135,6 +135,55 @@ async def test_a_row_that_somebody_damaged_is_said(tmp_path: Path) -> None:
     await store.close()
 
 
+@pytest.mark.parametrize("damage", ["'{'", "x'ff'", "''", "7", "'{\"id\": 1}'"])
+async def test_rows_that_somebody_damaged_cost_their_own_tasks_only(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "tasks.sqlite"
+    store = SqliteStore(path)
+    names = [f"n{number}" for number in range(9)]
+    good = ["n3", "n7", "n8"]
+    for name in names:
+        await store.create(task(name, expires=1.0))
+    with sqlite3.connect(path) as connection:
+        rows = ", ".join(repr(name) for name in names if name not in good)
+        connection.execute(f"UPDATE tasks SET task = {damage} WHERE id IN ({rows})")
+    connection.close()
+    for _ in range(2):
+        for most in (1, 2, 9):
+            assert [one.id for one in await store.unfinished("", most)] == good[:most]
+            assert [one.id for one in await store.unfinished("n3", most)] == good[1:][:most]
+            assert [one.id for one in await store.due(2.0, most)] == good[:most]
+        first = await store.page(task().owner, None, 2, 0.0)
+        assert [one.id for one in first.tasks] == good[:2]
+        second = await store.page(task().owner, first.after, 2, 0.0)
+        assert ([one.id for one in second.tasks], second.after) == (good[2:], None)
+    told = [record.message for record in caplog.records]
+    assert len(told) == 6
+    assert told[0].startswith(f"{path}: the task in row 1 is damaged and left out: ")
+    # It stays in the file; whoever has its id may know it.
+    assert await store.count() == 9
+    assert not any(name in words for name in names for words in told)
+    await store.close()
+
+
+async def test_what_is_left_of_a_run_is_looked_after_beside_a_damaged_row(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.sqlite"
+    store = SqliteStore(path)
+    before = Engine(store, run="before")
+    tasks = [await before.create(Requester("ann"), "tools/call") for _ in range(3)]
+    first = min(one.id for one in tasks if isinstance(one, Task))
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE tasks SET task = '{' WHERE id = ?", (first,))
+    connection.close()
+    after = Engine(store, run="after")
+    await after.recover()
+    states = {one.id: (await after.get(Requester("ann"), one.id)) for one in tasks if one.id != first}
+    assert [one.status for one in states.values()] == [Status.FAILED] * 2
+    assert await store.count() == 3
+    await store.close()
+
+
 async def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("")
     with pytest.raises(StoreError, match="cannot be used"):

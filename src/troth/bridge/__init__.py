@@ -27,6 +27,7 @@ from troth.bridge.model import (
 from troth.bridge.names import host_uri, name_problem, prefix_for, shown_name, upstream_uri
 from troth.bridge.outgoing import Cause, Lost, Outgoing, ask
 from troth.bridge.scan import one_line
+from troth.bridge.sparing import Spared, spared
 from troth.bridge.write import rewrite, written
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "Outgoing",
     "Peeked",
     "PeekedMeta",
+    "Spared",
     "ask",
     "error_line",
     "host_uri",
@@ -64,6 +66,7 @@ __all__ = [
     "result_line",
     "rewrite",
     "shown_name",
+    "spared",
     "upstream_uri",
     "written",
 ]

@@ -117,7 +117,13 @@ def read(data: bytes, limits: FrameLimits = LIMITS) -> Frame | Bad:
         for members that could be read in two ways and for `params` that are no object.
     """
     clean = _clean(data, limits, _read_envelope)
-    return clean if isinstance(clean, Bad) else _message(*clean, limits)
+    if isinstance(clean, Bad):
+        return clean
+    envelope, line, excess = clean
+    message = _message(envelope, line, limits)
+    if excess and isinstance(message, Frame):
+        return Bad(NOT_A_MESSAGE, excess, message.id, message.kind, line)
+    return message
 
 
 def read_batch(data: bytes, limits: FrameLimits = LIMITS, *, allowed: bool) -> Frame | Batch | Bad:
@@ -137,9 +143,12 @@ def read_batch(data: bytes, limits: FrameLimits = LIMITS, *, allowed: bool) -> F
     clean = _clean(data, limits, _items(limits.batch))
     if isinstance(clean, Bad):
         return clean
-    raws = [raw for raw in msgspec.structs.astuple(clean[0]) if raw]
+    array, _, wrong = clean
+    raws = [raw for raw in msgspec.structs.astuple(array) if raw]
     if not 0 < len(raws) <= limits.batch:
-        return Bad(NOT_A_MESSAGE, f"a batch of {'more' if raws else 'no'} messages, where 1 to {limits.batch} belong")
+        wrong = wrong or f"a batch of {'more' if raws else 'no'} messages, where 1 to {limits.batch} belong"
+    if wrong:
+        return Bad(NOT_A_MESSAGE, wrong)
     items = tuple(read(bytes(raw), limits) for raw in raws)
     if any(isinstance(item, Frame) and item.method == "initialize" for item in items):
         return Bad(NOT_A_MESSAGE, "initialize inside a batch; send it alone")
@@ -157,8 +166,8 @@ def _items(most: int) -> Callable[[bytes], msgspec.Struct]:
     return msgspec.json.Decoder(msgspec.defstruct("Items", fields, array_like=True)).decode
 
 
-def _clean(data: bytes, limits: FrameLimits, decode: Callable[[bytes], _T]) -> tuple[_T, bytes] | Bad:
-    """What `decode` makes of the bytes, and the bytes: valid JSON on one line, within the limits."""
+def _clean(data: bytes, limits: FrameLimits, decode: Callable[[bytes], _T]) -> tuple[_T, bytes, str] | Bad:
+    """What `decode` makes of the bytes, and the bytes: valid JSON on one line, and which limit of its inside breaks."""
     data = data.strip(_WHITE)
     if len(data) > limits.bytes:
         return Bad(NOT_A_MESSAGE, f"a message of more than {limits.bytes} bytes")
@@ -173,13 +182,11 @@ def _clean(data: bytes, limits: FrameLimits, decode: Callable[[bytes], _T]) -> t
         return Bad(NOT_JSON, "no valid UTF-8")
     except RecursionError:
         return Bad(NOT_A_MESSAGE, _too_deep(limits))
-    if excess := _excess(data, limits):
-        return Bad(NOT_A_MESSAGE, excess)
     line = one_line(data, ascii=ascii_only)
-    return (value if line is data else decode(line)), line
+    return (value if line is data else decode(line)), line, broken(data, limits)
 
 
-def _excess(data: bytes, limits: FrameLimits) -> str:
+def broken(data: bytes, limits: FrameLimits) -> str:
     """Which limit of its inside valid JSON breaks, in words; empty if none."""
     if deeper(data, limits.depth):
         return _too_deep(limits)

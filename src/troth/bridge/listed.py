@@ -68,6 +68,7 @@ class Source:
         prompts: The same of its prompts.
         resources: The same of its resources.
         templates: The same of its resource templates.
+        left: Kind -> items that could not be read, each by name and why.
         allow: Patterns (globs) of its own names of the tools that hosts see.
         deny: Patterns of tools that they do not see, also of allowed ones.
         rename: Its own name of a tool -> the name to show before the prefix is put on.
@@ -88,6 +89,7 @@ class Source:
     prompts: tuple[Mapping[str, object], ...] | None = None
     resources: tuple[Mapping[str, object], ...] | None = None
     templates: tuple[Mapping[str, object], ...] | None = None
+    left: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict[str, "tuple[tuple[str, str], ...]"])
     allow: tuple[str, ...] = ("*",)
     deny: tuple[str, ...] = ()
     rename: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -169,6 +171,8 @@ def prepare(source: Source) -> Prepared:
         items = source.items(kind)
         if items is None:
             continue
+        unread = source.left.get(kind, ())
+        problems += (left_out(source.name, kind, own, why) for own, why in unread if kind != "tools" or allowed(own))
         found: list[Entry] = []
         for item in items:
             own = _text(item.get(form.key))

@@ -65,6 +65,8 @@ class Bad(msgspec.Struct, frozen=True):
     """Id of the message, where it is known without doubt."""
     kind: Kind | None = None
     """What the message would have been, where that is known. A request is answered; a response ends its exchange."""
+    line: bytes = b""
+    """The message as one line, where all that is wrong is how deep something in it nests, or how long a number is."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,8 +35,24 @@ _VIEWS = "ui://"
 _UNPRINTED = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Categories of Unicode that stand in no name: controls, halves of characters, ends of lines and paragraphs."""
 
-TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that turn the direction of text around: what stands beside them may be shown elsewhere, or as another."""
+_TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters that turn the direction of text around: what stands beside them may be shown elsewhere, or as another.
+
+Source: Unicode, ``Bidi_Control``.
+"""
+_PICTURE = "[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]"
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff0-\ufff8"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
+    rf"|(?<!{_PICTURE})\u200d|\u200d(?!{_PICTURE})"
+    "|(?<![^\0-\x7f])[\ufe00-\ufe0f\U000e0100-\U000e01ef](?!\u20e3)"
+)
+"""Characters that are shown as nothing, so that one name passes for another.
+
+What joins two pictures, and selects how one, or a character beyond ASCII, is drawn, is seen by what it does.
+
+Source: Unicode, ``Default_Ignorable_Code_Point``; UTS 51 (sequences of emoji).
+"""
 
 
 def prefix_for(name: str) -> str | None:
@@ -86,7 +102,9 @@ def name_problem(name: str) -> str:
         return f"the name has more than {MOST_NAME} characters"
     if not name.isprintable() and any(category(letter) in _UNPRINTED for letter in name):
         return "the name has a control character"
-    return "the name has a character that turns text around" if not TURNS.isdisjoint(name) else ""
+    if _TURNS.search(name):
+        return "the name has a character that turns text around"
+    return "the name has a character that is shown as nothing" if _UNSEEN.search(name) else ""
 
 
 def host_uri(prefix: str, uri: str) -> str:

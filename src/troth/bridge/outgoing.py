@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping  # noqa: TC003 - msgspec reads the types of members
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import msgspec
@@ -68,10 +68,18 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Why a request has no answer, in words fit to print (without secrets)."""
+    """Why a request has no answer, in words fit to print (without secrets).
+
+    Attributes:
+        cause: Why.
+        words: The same in words.
+        line: The answer that came, where all that is wrong is how deep something in it nests, or how long a number is
+            (`troth.bridge.spared`); else empty.
+    """
 
     cause: Cause
     words: str
+    line: bytes = field(default=b"", kw_only=True, repr=False)
 
 
 def ask(method: str, params: Mapping[str, object] | None = None) -> Frame:

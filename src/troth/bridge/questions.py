@@ -26,7 +26,6 @@ from troth.bridge.errors import ErrorValue, not_supported, unknown_method
 from troth.bridge.fields import Field, fields_of, limited
 from troth.bridge.levels import members
 from troth.bridge.model import BAD_PARAMS, Bad, Frame, Id, PeekedMeta
-from troth.bridge.names import TURNS
 from troth.bridge.sampling import messages_for, tools_for, uses_tools
 from troth.bridge.tree import members_of, text
 from troth.register import Side, register
@@ -297,7 +296,7 @@ def entry(question: Question, params: Mapping[str, object]) -> dict[str, object]
 
 def named(upstream: str, message: str) -> str:
     """A message to a person that says who asks, without what could hide that from the person."""
-    clean = "".join(letter for letter in message if (letter.isprintable() or letter in "\n\t") and letter not in TURNS)
+    clean = "".join(letter for letter in message if letter.isprintable() or letter in "\n\t")
     return f"{upstream} asks: {clean}"
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from troth.bridge.errors import INTERNAL
 from troth.bridge.levels import opened
@@ -110,13 +110,15 @@ def answer(
         prefix: Prefix of the upstream, put before the URIs of resources.
         inline: Whether links to resources become text, for a host that gets no resources.
 
+    A result of a tool that has no content, or null in the place of a member, is mended.
+
     Returns:
-        One line without its end, or -32603 for a result that does not end the call (it asks for input, or is a task)
-        and for one that could be read in two ways.
+        One line without its end, or -32603 for a result that does not end the call (it asks for input, or is a task),
+        for one that could be read in two ways, and for one of a tool that no strict host takes.
     """
     form = _form(RESULTS.get(method, "Result"), source, target)
     needs = _needs(frame, form, prefix, inline=inline)
-    if not needs.opens:
+    if not needs.opens and (not form.tool or _plain(frame.body or _NULL)):
         return rewrite(frame, id=id)
     found = opened(frame)
     if isinstance(found, Bad):
@@ -124,6 +126,12 @@ def answer(
     parts = found.parts or {}
     if form.typed and (sort := parts.get("resultType", _COMPLETE)) != _COMPLETE and text(sort) != "complete":
         return Bad(INTERNAL, f"the upstream's answer is {_sort(sort)}, and only complete ones pass", id, Kind.RESPONSE)
+    mended = _tool_result(parts) if form.tool else None
+    if isinstance(mended, str):
+        return Bad(INTERNAL, f"the upstream's answer is malformed: {mended}", id, Kind.RESPONSE)
+    if mended is not None:
+        parts = mended
+        found = structs.replace(found, parts=parts)
     drop: Iterable[str] = form.lacks.intersection(parts)
     spells = needs.spells or _misshapen(parts, form)
     if spells or needs.maps:
@@ -133,6 +141,8 @@ def answer(
             return Bad(INTERNAL, f"the upstream's answer has more than {MOST} parts", id, Kind.RESPONSE)
     else:
         changes = form.always if parts.keys() >= form.defaults.keys() else _defaulted(parts, form)
+    if mended is not None:
+        changes = {"content": parts["content"], **changes}
     meta = views(found.meta, prefix) if prefix and found.meta else {}
     return rewrite(found, id=id, result=changes, drop=drop, meta=meta, drop_meta=form.meta.intersection(found.meta))
 
@@ -201,6 +211,8 @@ class _Form:
     """What to look for in the results of one definition between two revisions; made once for each."""
 
     definition: str
+    tool: bool
+    """Whether it is the result of a tool, which is held against the schema."""
     typed: bool
     """Whether the source says by ``resultType`` what a result is."""
     opens: bool
@@ -234,6 +246,7 @@ def _form(definition: str, source: str, target: str) -> _Form:
             below |= {sort for sort, block in CONTENT.items() if block == kind}
     return _Form(
         definition=definition,
+        tool=definition == RESULTS["tools/call"],
         typed="resultType" in given,
         opens="resultType" in given or bool(defaults),
         always={name: value for name, value in defaults.items() if name not in given},
@@ -328,6 +341,42 @@ _QUOTES = 64
 """Quotes of a body with few strings."""
 _NAME = 256
 """Bytes of a string that may be a name looked for: the longest has 33 letters, six bytes each when escaped."""
+
+
+def _plain(body: Raw) -> bool:
+    """Whether the result of a tool surely has what the schema requires, as most servers write it.
+
+    Of a long one only the ends are looked at, where servers write ``isError``.
+    """
+    view = memoryview(body)
+    tail = bytes(view[-_LONG:])
+    head = tail if len(view) <= _LONG else bytes(view[: len(_CONTENT)])
+    return head.startswith(_CONTENT) and (tail.endswith(_FLAGGED) or _FLAG not in tail)
+
+
+def _tool_result(parts: Mapping[str, Raw]) -> Mapping[str, Raw] | str | None:
+    """The members of the result of a tool, mended; or what is wrong with it, in words; None if nothing is.
+
+    Hosts that take the schema at its word refuse a result without content, and show its user something about their
+    own insides; others take it as empty.
+
+    Source: CallToolResult of the schemas of all revisions.
+    """
+    content, flag = parts.get("content", _NULL), parts.get("isError", _FALSE)
+    if flag not in (_FALSE, _TRUE, _NULL):
+        return "isError: true or false belongs here"
+    if memoryview(content)[0] != ord("[") and content != _NULL:
+        return "content: an array belongs here"
+    if _NULL not in (content, flag):
+        return None
+    kept = {name: raw for name, raw in parts.items() if raw != _NULL or name != "isError"}
+    return {**kept, "content": _EMPTY if content == _NULL else content}
+
+
+_NULL, _FALSE, _TRUE, _EMPTY = Raw(b"null"), Raw(b"false"), Raw(b"true"), Raw(b"[]")
+_CONTENT = b'{"content":['
+_FLAG = b'"isError"'
+_FLAGGED = (b'"isError":false}', b'"isError":true}')
 
 
 def _misshapen(parts: Mapping[str, Raw], form: _Form) -> bool:

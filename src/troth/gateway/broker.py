@@ -10,7 +10,7 @@ import logging
 import secrets
 from contextlib import suppress
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 import msgspec
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 VERSION: Final = 1
 SCHEMA: Final = (
     """CREATE TABLE questions (
@@ -51,6 +53,8 @@ _RECHECK: Final = 1.0
 """Seconds after which an answer that another process took is seen."""
 _KEPT: Final = 24 * 3600.0
 """Seconds for which it is kept what became of a question, without its answer."""
+RETRY: Final = 5.0
+"""Seconds after an attempt to open the file that failed, in which it is not tried again."""
 _SHOWN: Final = 1000
 """Questions of one listing."""
 
@@ -116,6 +120,7 @@ class Broker:
 
     Attributes:
         command: As given; may be changed at any time.
+        problem: Why the file cannot be used, in words, since it was last tried; empty while it can.
     """
 
     def __init__(
@@ -134,6 +139,10 @@ class Broker:
         self._clock = clock
         self._crew = crew
         self.command = tuple(command)
+        self.problem = ""
+        self._failed = -RETRY
+        self._alive: Callable[[str], bool] | None = None
+        self._opening = anyio.Lock()
         self._signals = Signals()
         self._watched_until = 0.0
 
@@ -141,6 +150,9 @@ class Broker:
 
     async def start(self, alive: Callable[[str], bool] = lambda _run: False) -> tuple[int, int]:
         """Looks after what earlier runs left: what still has an asker stays, the rest is cancelled.
+
+        Where the file cannot be used, that is done before the next thing that somebody wants of it, at most every
+        `RETRY` seconds.
 
         Args:
             alive: Whether another run still runs.
@@ -151,19 +163,8 @@ class Broker:
         Raises:
             StoreError: The file cannot be used.
         """
-        now = self._clock()
-        kept = cancelled = 0
-        await self._database.run(lambda connection: _forget(connection, now - _KEPT))
-        for question in await self._find(State.PENDING):
-            if question.run == self._run or alive(question.run):
-                continue
-            if question.survives and now < question.expires:
-                kept += 1
-            else:
-                state = State.EXPIRED if question.survives else State.CANCELLED
-                words = "the gateway was started anew" if state is State.CANCELLED else "nobody answered in time"
-                cancelled += isinstance(await self._settle(question.id, state, words), Pending)
-        return kept, cancelled
+        self._alive = alive
+        return await self._look_after()
 
     async def ask(
         self,
@@ -202,7 +203,7 @@ class Broker:
         )
         if len(bytes(question.params)) > self._limits.question_bytes:
             return _over("question_bytes", "the question is too large to be kept for people")
-        kept = await self._database.run(lambda connection: self._insert(connection, question))
+        kept = await self._do(lambda connection: self._insert(connection, question))
         if isinstance(kept, Pending):
             self._signals.fire(_ANY)
             if self.command:
@@ -261,7 +262,7 @@ class Broker:
 
     async def show(self, name: str) -> Pending | None:
         """One question; None if there is none of this id."""
-        return await self._database.run(lambda connection: _get(connection, name), write=False)
+        return await self._do(lambda connection: _get(connection, name), write=False)
 
     async def answer(self, name: str, value: object) -> Pending | str:
         """Answers a question.
@@ -310,37 +311,61 @@ class Broker:
                 return kept
 
     async def _write(self, question: Pending) -> None:
-        await self._database.run(lambda connection: _write(connection, question))
+        await self._do(lambda connection: _write(connection, question))
 
     async def _settle(self, name: str, state: State, why: str, result: Raw = _NULL) -> Pending | str:
         """Settles a question that is pending; one of several wins."""
         now = self._clock()
-
-        def settle(connection: sqlite3.Connection) -> Pending | str:
-            question = _get(connection, name)
-            if question is None or question.state is not State.PENDING:
-                return _not_pending(name, question)
-            if now >= question.expires and state is not State.EXPIRED:
-                return f"the question {name} is over its deadline"
-            settled = msgspec.structs.replace(question, state=state, why=why, result=result)
-            _write(connection, settled)
-            return settled
-
-        found = await self._database.run(settle)
+        found = await self._do(lambda connection: _settle(connection, name, now, state=state, why=why, result=result))
         self._signals.fire(name)
         return _without_answer(found) if isinstance(found, Pending) else found
 
     async def _find(self, *states: State) -> list[Pending]:
-        def find(connection: sqlite3.Connection) -> list[Pending]:
-            rows: list[Pending] = []
-            for state in states:
-                found = connection.execute(
-                    "SELECT question FROM questions WHERE state = ? ORDER BY asked DESC LIMIT ?", (state, _SHOWN)
-                )
-                rows += [_read(row[0]) for row in found]
-            return sorted(rows, key=lambda one: (one.asked, one.id))
+        return await self._do(lambda connection: _find(connection, *states), write=False)
 
-        return await self._database.run(find, write=False)
+    async def _do(self, work: Callable[[sqlite3.Connection], T], *, write: bool = True) -> T:
+        """Does something with the file; see `Database.run`.
+
+        Raises:
+            StoreError: It cannot be used.
+        """
+        if self._alive is not None:
+            await self._look_after()
+        return await self._told(work, write=write)
+
+    async def _told(self, work: Callable[[sqlite3.Connection], T], *, write: bool = True) -> T:
+        """Does something with the file, and tells the operator of what is wrong with that, once."""
+        try:
+            found = await self._database.run(work, write=write)
+        except StoreError as error:
+            if self.problem != str(error):
+                self.problem = str(error)
+                _log.error("questions cannot be kept for people: %s", error)
+            raise
+        if write and self.problem:
+            self.problem = ""
+            _log.warning("questions can be kept for people again")
+        return found
+
+    async def _look_after(self) -> tuple[int, int]:
+        """See `start`."""
+        async with self._opening:
+            alive, now = self._alive, self._clock()
+            if alive is None:
+                return 0, 0
+            if 0 <= now - self._failed < RETRY:
+                raise StoreError(self.problem)
+            try:
+                await self._told(lambda connection: _forget(connection, now - _KEPT))
+                left = await self._told(lambda connection: _find(connection, State.PENDING), write=False)
+                left = [one for one in left if one.run != self._run and not alive(one.run)]
+                over = [one for one in left if not one.survives or now >= one.expires]
+                await self._told(lambda connection: _end(connection, over, now))
+            except StoreError:
+                self._failed = now
+                raise
+            self._alive = None
+            return len(left) - len(over), len(over)
 
     async def _ask_command(self, question: Pending) -> None:
         """Asks the operator's command; what is no answer of it leaves the question to people."""
@@ -430,6 +455,39 @@ def _write(connection: sqlite3.Connection, question: Pending) -> None:
 def _get(connection: sqlite3.Connection, name: str) -> Pending | None:
     row = connection.execute("SELECT question FROM questions WHERE id = ?", (name,)).fetchone()
     return None if row is None else _read(row[0])
+
+
+def _find(connection: sqlite3.Connection, *states: State) -> list[Pending]:
+    """Questions of these states, the oldest first; of each the youngest `_SHOWN`."""
+    rows: list[Pending] = []
+    for state in states:
+        found = connection.execute(
+            "SELECT question FROM questions WHERE state = ? ORDER BY asked DESC LIMIT ?", (state, _SHOWN)
+        )
+        rows += [_read(row[0]) for row in found]
+    return sorted(rows, key=lambda one: (one.asked, one.id))
+
+
+def _settle(
+    connection: sqlite3.Connection, name: str, now: float, *, state: State, why: str, result: Raw = _NULL
+) -> Pending | str:
+    question = _get(connection, name)
+    if question is None or question.state is not State.PENDING:
+        return _not_pending(name, question)
+    if now >= question.expires and state is not State.EXPIRED:
+        return f"the question {name} is over its deadline"
+    settled = msgspec.structs.replace(question, state=state, why=why, result=result)
+    _write(connection, settled)
+    return settled
+
+
+def _end(connection: sqlite3.Connection, questions: Sequence[Pending], now: float) -> None:
+    """Settles questions of runs that ended."""
+    for question in questions:
+        late = now >= question.expires
+        state = State.EXPIRED if late else State.CANCELLED
+        why = "nobody answered in time" if late else "the gateway was started anew"
+        _settle(connection, question.id, now, state=state, why=why)
 
 
 def _forget(connection: sqlite3.Connection, before: float) -> None:

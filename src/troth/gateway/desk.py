@@ -7,7 +7,6 @@ gets them as the answer to its request, with a sealed state by which its retry f
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from typing import TYPE_CHECKING, cast
 
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from troth.gateway.broker import Broker
     from troth.gateway.calls import Call
     from troth.gateway.member import Member
-
-_log = logging.getLogger(__name__)
 
 
 class CallDesk:
@@ -150,8 +147,7 @@ class CallDesk:
             return
         try:
             reply = await self._by_people(broker, question)
-        except StoreError as error:
-            _log.error("a question of %s cannot be kept for people: %s", self._owner.name, error)
+        except StoreError:
             reply = replies.expired(question, "it cannot be kept for people")
         self._brokers.pop(question.key, None)
         call.others_answered(question.key, reply)

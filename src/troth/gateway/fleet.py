@@ -19,8 +19,8 @@ from troth.bridge.exchange import LEVELS
 from troth.bridge.promise import Connection, UpstreamView, promise
 from troth.gateway.asked import connection_of
 from troth.gateway.audience import Watched
+from troth.gateway.fetching import FAMILIES, LISTS
 from troth.gateway.hiding import asker
-from troth.gateway.member import FAMILIES, LISTS
 from troth.gateway.model import Sort, Status, UnavailableError
 from troth.gateway.outside import Outsiders
 from troth.gateway.settings import Transport
@@ -462,4 +462,5 @@ def _source(member: Member) -> Source:
         prompts=member.lists.get("prompts"),
         resources=member.lists.get("resources"),
         templates=member.lists.get("templates"),
+        left=dict(member.left),
     )

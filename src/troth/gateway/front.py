@@ -19,7 +19,7 @@ from troth.capabilities import ClientCapabilities, read_client
 from troth.gateway import listening, lists, relaying
 from troth.gateway.asked import Asked, HostSession, Seen, connection_of, printable, us
 from troth.gateway.audience import Audience
-from troth.gateway.member import FAMILIES, LISTS
+from troth.gateway.fetching import FAMILIES, LISTS
 from troth.gateway.model import Answer, Host
 from troth.gateway.tasks import held
 from troth.register import Era, HostProfile, register

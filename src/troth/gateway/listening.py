@@ -11,8 +11,8 @@ from troth.bridge import BAD_PARAMS, Bad, Cause, ErrorValue, errors, fresh, memb
 from troth.bridge.exchange import LEVELS
 from troth.gateway.asked import printable
 from troth.gateway.audience import SUBSCRIPTION, Audience
+from troth.gateway.fetching import FAMILIES
 from troth.gateway.hiding import refusal
-from troth.gateway.member import FAMILIES
 from troth.gateway.model import Sort, UnavailableError
 from troth.gateway.relaying import RELAYED, unknown
 from troth.gateway.tasks.held import watched

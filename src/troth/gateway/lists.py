@@ -9,8 +9,8 @@ import msgspec
 from troth.bridge import Bad, peek
 from troth.bridge.promise import page_size
 from troth.gateway.asked import us
+from troth.gateway.fetching import LISTS
 from troth.gateway.hiding import asker
-from troth.gateway.member import LISTS
 from troth.register import Era, register
 from troth.results import discover_result
 

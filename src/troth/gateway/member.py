@@ -9,20 +9,21 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
 from weakref import WeakSet
 
 import anyio
 import msgspec
 from msgspec import Raw
 
-from troth.bridge import Bad, Kind, Outgoing, ask, errors, opened, peek
+from troth.bridge import Bad, opened
 from troth.bridge.asks import BROKER, HOST, NOTHING, ROWS, client_capabilities, of_several
 from troth.bridge.exchange import LEVELS
 from troth.bridge.promise import CORE_TASKS, TASKS_KEY, paths, with_tasks
+from troth.gateway.fetching import FAMILIES, LISTS, completes, fetch
 from troth.gateway.model import Status, UnavailableError
 from troth.gateway.settings import Share, Transport
-from troth.register import Era, Side, register
+from troth.register import Era
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,41 +32,16 @@ if TYPE_CHECKING:
     from troth.bridge.asks import Asks
     from troth.bridge.listed import Kind as ListKind
     from troth.gateway.crew import Crew
+    from troth.gateway.fetching import Item, Left
     from troth.gateway.limits import Limits
     from troth.gateway.lines import Line
     from troth.gateway.model import Conversation, Upstream
     from troth.gateway.settings import UpstreamSettings
 
-Item = dict[str, Raw]
-"""One item of a list, its members as they came: no number in them is read."""
-
-
-class Listed(NamedTuple):
-    """How a list is asked for: method, member of the result, family that gates it."""
-
-    method: str
-    member: str
-    family: str
-
-
-LISTS = cast(
-    "Mapping[ListKind, Listed]",
-    {
-        "tools": Listed("tools/list", "tools", "tools"),
-        "prompts": Listed("prompts/list", "prompts", "prompts"),
-        "resources": Listed("resources/list", "resources", "resources"),
-        "templates": Listed("resources/templates/list", "resourceTemplates", "resources"),
-    },
-)
-"""Kinds of lists."""
-
-COMPLETE: Final = "completion/complete"
 ROOTS_LIST: Final = "roots/list"
 CANCELLED: Final = "notifications/cancelled"
 LOG: Final = "notifications/message"
 VISITED: Final = "notifications/elicitation/complete"
-
-FAMILIES: Final = ("tools", "prompts", "resources")
 
 CHANGES: Final[Mapping[str, str]] = {f"notifications/{family}/list_changed": family for family in FAMILIES}
 """Notification -> the family whose lists changed."""
@@ -89,11 +65,6 @@ NEEDS: Final = 256
 """Tools whose needs are remembered."""
 SHOWN: Final = 8
 """Needs of one tool that are remembered."""
-
-_read_items = msgspec.json.Decoder(list[Raw]).decode
-_read_item = msgspec.json.Decoder(Item).decode
-_read_number = msgspec.json.Decoder(int).decode
-_read_text = msgspec.json.Decoder(str).decode
 
 
 class _Lacking(msgspec.Struct):
@@ -157,6 +128,7 @@ class Member:
         lists: Kind -> its items; a kind that was never fetched is missing.
         hints: Kind -> how long the list may be kept (milliseconds), and by whom (modern).
         notes: Kind -> what is wrong with its list, in words.
+        left: Kind -> items of its list that cannot be read.
         settled: Set once the lists are known, or the first attempt has failed.
         remembered: Paths that it declared when it was last seen; None if it never was.
         completes: Whether it answers ``completion/complete`` though its revision has no capability for that; None where
@@ -180,6 +152,7 @@ class Member:
         self.lists: dict[str, tuple[Item, ...]] = {}
         self.hints: dict[str, tuple[int, str]] = {}
         self.notes: dict[str, str] = {}
+        self.left: dict[str, tuple[Left, ...]] = {}
         self.settled = anyio.Event()
         self.watchers: set[Watcher] = set()
         self.remembered: frozenset[str] | None = None
@@ -220,7 +193,8 @@ class Member:
         A start takes seconds, and hosts that can be asked other things would miss names meanwhile that the upstream
         is known to have.
         """
-        self.lists, self.hints, self.tasks = dict(other.lists), dict(other.hints), other.tasks
+        self.lists, self.left = dict(other.lists), dict(other.left)
+        self.hints, self.tasks = dict(other.hints), other.tasks
 
     def declares(self, revision: str, more: Asks = NOTHING) -> dict[str, object] | None:
         """Client capabilities of a request to a modern upstream, with what holds for that one; None for none."""
@@ -439,7 +413,7 @@ class Member:
             for kind in kinds:
                 self.hints.pop(kind, None)
                 await self._list(conversation, kind)
-            self.completes = await self._completes(conversation)
+            self.completes = await completes(conversation, self.lists, self._limits, self.completes)
         except UnavailableError:
             pass
         if self.conversation is not conversation:
@@ -458,81 +432,27 @@ class Member:
         how = LISTS[kind]
         if not conversation.capabilities.has(how.family):
             self.lists[kind] = ()
+            self.left.pop(kind, None)
             self.notes.pop(kind, None)
             return
+        declares = self.declares(conversation.revision)
+        if conversation.capabilities.has(TASKS_KEY):
+            declares = with_tasks(declares)
         try:
-            items, note = await self._pages(conversation, kind, how)
+            found = await fetch(conversation, kind, declares, self._limits)
         except UnavailableError as error:
             if self.conversation is not conversation:
                 raise
             self.notes[kind] = f"{how.method}: {error}"
             self.lists.setdefault(kind, ())
             return
-        self.lists[kind] = tuple(items)
-        if note:
-            self.notes[kind] = f"{how.method}: {note}"
+        self.lists[kind], self.left[kind] = found.items, found.left
+        if found.hint is not None:
+            self.hints[kind] = found.hint
+        if found.note:
+            self.notes[kind] = f"{how.method}: {found.note}"
         else:
             self.notes.pop(kind, None)
-
-    async def _pages(self, conversation: Conversation, kind: str, how: Listed) -> tuple[list[Item], str]:
-        """All pages of a list, and what is wrong with it."""
-        items: list[Item] = []
-        cursors: set[str] = set()
-        params: dict[str, object] = {}
-        size = 0
-        for _ in range(self._limits.pages):
-            declares = self.declares(conversation.revision)
-            if conversation.capabilities.has(TASKS_KEY):
-                declares = with_tasks(declares)
-            wish = Outgoing(frame=ask(how.method, params), timeout=self._limits.method, again=True, declares=declares)
-            frame = await conversation.ask(wish)
-            size += len(memoryview(frame.body or b""))
-            if items and size > self._limits.listed_bytes:
-                return items, f"more than {self._limits.listed_bytes} bytes; the rest is left out"
-            page, problem = _items(frame, how.member)
-            items += page
-            self._hint(kind, frame)
-            if len(items) > self._limits.listed:
-                return items[: self._limits.listed], f"more than {self._limits.listed} items; the rest is left out"
-            peeked = peek(frame, "nextCursor")
-            cursor = peeked.get("nextCursor") if isinstance(peeked, dict) else None
-            if problem or cursor is None:
-                return items, problem
-            if cursor in cursors:
-                return items, "the same cursor twice; the rest is left out"
-            cursors.add(cursor)
-            params = {"cursor": cursor}
-        return items, f"more than {self._limits.pages} pages; the rest is left out"
-
-    async def _completes(self, conversation: Conversation) -> bool | None:
-        """Tries completion where the revision has no capability that would tell (2024-11-05)."""
-        if any(row.side is Side.SERVER for row in register().gating(COMPLETE, conversation.revision)):
-            return None
-        if self.completes is not None:
-            return self.completes
-        prompts, templates = self.lists.get("prompts", ()), self.lists.get("templates", ())
-        references = [("ref/prompt", "name", one.get("name")) for one in prompts[:1]]
-        references += [("ref/resource", "uri", one.get("uriTemplate")) for one in templates[:1]]
-        for sort, member, value in references[:1]:
-            params = {"ref": {"type": sort, member: value}, "argument": {"name": "", "value": ""}}
-            try:
-                await conversation.ask(Outgoing(frame=ask(COMPLETE, params), timeout=self._limits.method, again=True))
-            except UnavailableError as error:
-                return error.error is not None and errors.code(error.error) != errors.METHOD_NOT_FOUND
-            return True
-        return None
-
-    def _hint(self, kind: str, frame: Frame) -> None:
-        """Takes how long the list may be kept, and by whom (modern)."""
-        parts = frame.parts or {}
-        try:
-            ttl = _read_number(parts.get("ttlMs", b"0"))
-            scope = _read_text(parts.get("cacheScope", b'"private"'))
-        except msgspec.DecodeError:
-            return
-        ttl = max(0, min(ttl, int(self._limits.poll_most * 1000)))
-        old = self.hints.get(kind, (ttl, scope))
-        self.hints[kind] = (min(old[0], ttl), scope if old[1] == scope else "private")
 
     def _schedule(self, *, same: bool) -> None:
         """Plans the next look at lists that could not be read, or whose changes the upstream does not announce."""
@@ -578,16 +498,3 @@ def _tasks(conversation: Conversation) -> Literal["", "core", "extension"]:
     """The face in which an upstream offers tasks."""
     has = conversation.capabilities.has
     return "extension" if has(TASKS_KEY) else "core" if has(CORE_TASKS) else ""
-
-
-def _items(frame: Frame, member: str) -> tuple[list[Item], str]:
-    """The items of one page; what is no object is left out, and said."""
-    raw = (frame.parts or {}).get(member)
-    if frame.kind is not Kind.RESPONSE or raw is None:
-        return [], f"a result without {member}"
-    try:
-        values = _read_items(raw)
-    except (msgspec.DecodeError, RecursionError):
-        return [], f"{member} is no list"
-    items = [_read_item(value) for value in values if value and bytes(memoryview(value)[:1]) == b"{"]
-    return items, "" if len(items) == len(values) else f"{len(values) - len(items)} items that are no objects"

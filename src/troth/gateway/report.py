@@ -13,8 +13,8 @@ import msgspec
 from troth.bridge.asks import OPEN, open_maps
 from troth.bridge.promise import TASKS
 from troth.gateway.asked import printable
+from troth.gateway.fetching import LISTS
 from troth.gateway.hiding import hidden
-from troth.gateway.member import LISTS
 from troth.gateway.status import HostStatus, Listed, Promise, Status, UpstreamStatus
 from troth.gateway.upstream.supervise import Supervisor, costs
 from troth.register import Side, register
@@ -82,8 +82,10 @@ def _owners(gateway: Gateway) -> Iterable[tuple[str, Fleet]]:
 
 
 def _problems(gateway: Gateway) -> list[str]:
-    """What the catalogues left out, each once."""
-    return list(dict.fromkeys(problem for fleet in gateway.every_fleet() for problem in fleet.known.problems))
+    """What the catalogues left out, each once; and why nobody can be asked by the command ``questions``."""
+    broker = gateway.broker
+    failed = [f"questions cannot be kept for people: {broker.problem}"] if broker is not None and broker.problem else []
+    return failed + list(dict.fromkeys(problem for fleet in gateway.every_fleet() for problem in fleet.known.problems))
 
 
 def _upstream(member: Member, fleet: Fleet, principal: str) -> UpstreamStatus:

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -163,24 +164,17 @@ class _Running:
         if not any(BROKER in upstream.ask for upstream in settings.upstreams):
             return
         if self.gateway.broker is None:
-            try:
-                self.gateway.broker = await self._opened()
-            except StoreError as error:
-                _log.error("nobody can be asked by the command `questions`: %s", error)
-                return
+            self.gateway.broker = await self._opened()
         self.gateway.broker.command = settings.answer_command
         if self.hosts is not None:
             self.hosts.broker = self.gateway.broker
 
     async def _opened(self) -> Broker:
-        """A broker that is ready.
-
-        Raises:
-            StoreError: Its file cannot be used.
-        """
+        """A broker, which is ready if its file can be used."""
         path = self.folder / "questions.db"
         broker = Broker(path, self.limits, run=self.presence.name, clock=time.time, crew=self.crew)
-        await broker.start(self.presence.alive)
+        with suppress(StoreError):
+            await broker.start(self.presence.alive)
         return broker
 
     async def _http(self) -> int:

@@ -1,7 +1,11 @@
-"""A store in a SQLite file: what it keeps survives the process."""
+"""A store in a SQLite file: what it keeps survives the process.
+
+A row that cannot be read costs its own task only: lists leave it out, the log says so once, and it stays in the file.
+"""
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 
     from troth.tasks.model import Page
 
+_log = logging.getLogger(__name__)
+
 VERSION: Final = 1
 SCHEMA: Final = (
     """CREATE TABLE tasks (
@@ -27,6 +33,9 @@ SCHEMA: Final = (
     "CREATE INDEX by_end ON tasks (expires)",
     "CREATE INDEX unfinished ON tasks (id) WHERE NOT ended",
 )
+
+_UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
+"""What a row raises that does not hold what was written."""
 
 _encode = msgspec.json.Encoder().encode
 _task = msgspec.json.Decoder(Task).decode
@@ -42,6 +51,7 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path, SCHEMA, VERSION)
+        self._damaged: set[int] = set()
 
     async def create(self, task: Task) -> None:
         """See `Store.create`."""
@@ -58,8 +68,11 @@ class SqliteStore:
 
     async def get(self, task_id: str) -> Task | None:
         """See `Store.get`."""
-        found = await self._read("SELECT task, outcome FROM tasks WHERE id = ?", task_id)
-        return found[0] if found else None
+        rows = await self._rows("SELECT task, outcome FROM tasks WHERE id = ?", task_id)
+        try:
+            return _joined(*rows[0]) if rows else None
+        except _UNREADABLE as error:
+            raise StoreError(f"{self._database.path}: a task in it is damaged: {error}") from error
 
     async def update(self, task: Task) -> bool:
         """See `Store.update`."""
@@ -76,13 +89,13 @@ class SqliteStore:
 
     async def page(self, owner: str, after: tuple[float, str] | None, size: int, now: float) -> Page:
         """See `Store.page`."""
-        tasks = await self._read(
-            "SELECT task, NULL FROM tasks WHERE owner = ? AND (created, id) > (?, ?) AND (expires > ? OR NOT ended)"
+        tasks = await self._list(
+            "SELECT rowid, task FROM tasks WHERE owner = ? AND (created, id) > (?, ?) AND (expires > ? OR NOT ended)"
             " ORDER BY created, id LIMIT ?",
             owner,
             *(after or (-1.0, "")),
             now,
-            size + 1,
+            most=size + 1,
         )
         return page_of(tasks, size)
 
@@ -94,14 +107,14 @@ class SqliteStore:
 
     async def due(self, now: float, most: int) -> Sequence[Task]:
         """See `Store.due`."""
-        return await self._read(
-            "SELECT task, NULL FROM tasks WHERE expires <= ? ORDER BY expires, id LIMIT ?", now, most
+        return await self._list(
+            "SELECT rowid, task FROM tasks WHERE expires <= ? ORDER BY expires, id LIMIT ?", now, most=most
         )
 
     async def unfinished(self, after: str, most: int) -> Sequence[Task]:
         """See `Store.unfinished`."""
-        return await self._read(
-            "SELECT task, NULL FROM tasks WHERE NOT ended AND id > ? ORDER BY id LIMIT ?", after, most
+        return await self._list(
+            "SELECT rowid, task FROM tasks WHERE NOT ended AND id > ? ORDER BY id LIMIT ?", after, most=most
         )
 
     async def count(self, owner: str | None = None) -> int:
@@ -118,14 +131,30 @@ class SqliteStore:
         """See `Store.close`."""
         await self._database.close()
 
-    async def _read(self, statement: str, *values: Any) -> list[Task]:
-        rows = await self._database.run(
+    async def _rows(self, statement: str, *values: Any) -> list[tuple[Any, Any]]:
+        return await self._database.run(
             lambda connection: connection.execute(statement, values).fetchall(), write=False
         )
+
+    async def _list(self, statement: str, *values: Any, most: int) -> list[Task]:
+        """The first tasks, of those that can be read; the last parameter of the statement is how many rows."""
+        while True:
+            limit = most + len(self._damaged)
+            rows = await self._rows(statement, *values, limit)
+            tasks = [task for row in rows if (task := self._whole(*row)) is not None]
+            # Rows that are found to be damaged now are looked past in the next round.
+            if len(tasks) >= most or len(rows) < limit:
+                return tasks[:most]
+
+    def _whole(self, row: int, task: bytes) -> Task | None:
+        """The task of a row; None if it cannot be read. Its id is not logged: who has it may have the task."""
         try:
-            return [_joined(task, outcome) for task, outcome in rows]
-        except msgspec.MsgspecError as error:
-            raise StoreError(f"{self._database.path}: is damaged: {error}; remove it to begin anew") from error
+            return _task(task)
+        except _UNREADABLE as error:
+            if row not in self._damaged:
+                self._damaged.add(row)
+                _log.error("%s: the task in row %d is damaged and left out: %s", self._database.path, row, error)
+            return None
 
 
 def _changing(task: Task) -> tuple[float, bool, int, bytes, bytes | None]:

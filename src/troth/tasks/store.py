@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Store(Protocol):
     """Keeps tasks. Nothing in it knows what a legal move is; the engine does.
 
-    Every method may raise `StoreError`. A cancelled call has either happened or not.
+    Every method may raise `StoreError`. A cancelled call has either happened or not. A task that cannot be read is left
+    out of lists.
     """
 
     async def create(self, task: Task) -> None:
@@ -64,7 +65,7 @@ class Store(Protocol):
         ...
 
     async def unfinished(self, after: str, most: int) -> Sequence[Task]:
-        """Tasks that have not ended, by id, from the first one after this."""
+        """Tasks that have not ended, by id, from the first one after this. Empty only if there are none."""
         ...
 
     async def count(self, owner: str | None = None) -> int:

@@ -86,6 +86,23 @@ async def test_what_does_not_end_in_time_is_cancelled() -> None:
         assert not served.server._state.tasks
 
 
+async def test_a_batch_that_does_not_end_in_time_is_told_so_of_each_request_without_an_answer() -> None:
+    front = ScriptedFront({"tools/call": waits(asyncio.Event())})
+    async with serving(front, limits=Limits(drain=0.05)) as served:
+        identity = await served.initialize("2025-03-26")
+        batch = [call(1), request("ping", "1"), {"jsonrpc": "2.0", "method": "notifications/x"}, call("b")]
+        asked = asyncio.get_running_loop().create_task(_read(served.post(batch, mcp_session_id=identity)))
+        await until(lambda: front.finished == ["1"] and served.app.counts.running["anonymous"] == 2)
+        await served.server.stop()
+        async with asyncio.timeout(30):
+            status, body = await asked
+    assert status == 503
+    told = {answer["id"]: answer for answer in json.loads(body)}
+    assert told["1"]["result"] == {}
+    assert [number for number, answer in told.items() if "the gateway stops" in str(answer.get("error"))] == [1, "b"]
+    assert len(told) == 3
+
+
 async def test_a_host_that_takes_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("troth.gateway.hosts.serve.SWEEP", 0.02)
     async with serving(limits=Limits(stalled=0.05)) as served:

@@ -103,7 +103,7 @@ async def test_rule_2_no_more_calls_wait_for_a_pipe_than_the_limit() -> None:
         first = await parked(peer)
         waits = asyncio.get_running_loop().create_task(modern_form(peer, "Bob"))
         talk: Any = next(m.conversation for f in served.gateway.every_fleet() for m in f.members if m.asks)
-        await until(lambda: talk._turns)
+        await until(lambda: talk._turns.queue)
         assert "limit: turns)" in (await peer.call("ask_form")).error["message"]
         await peer.ask("tools/call", again(first, {key: form("Ada") for key in first["inputRequests"]}))
         assert "Bob" in words(await waits)

@@ -304,6 +304,92 @@ async def test_a_malformed_list_costs_its_own_names_only_and_is_said(upstream: s
             assert [note for note in told.upstreams[0].notes if note.startswith("tools/list: ")]
 
 
+async def test_a_malformed_result_of_a_tool_costs_that_call_only_and_says_whose_it_is(
+    upstream: str, revision: str
+) -> None:
+    async with site(upstream) as one, site(upstream) as two:
+        one.results["tools/call"] = {"resultType": "complete", "content": "x"}
+        upstreams = (one.settings("one", prefix="one"), two.settings("two", prefix="two"))
+        async with serving(*upstreams) as served, host(served, revision) as peer:
+            await served.ready()
+            error = (await peer.call("one_read_note")).error
+            assert error["code"] == -32603
+            assert "one" in error["message"]
+            assert "malformed: content: an array belongs here" in error["message"]
+            assert (await peer.call("two_read_note")).result["content"]
+            one.results["tools/call"] = {"resultType": "complete"}
+            assert (await peer.call("one_read_note")).result["content"] == []
+
+
+def deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("family", "member", "key", "word"),
+    [
+        ("tools/list", "tools", "name", "tool"),
+        ("prompts/list", "prompts", "name", "prompt"),
+        ("resources/list", "resources", "uri", "resource"),
+        ("resources/templates/list", "resourceTemplates", "uriTemplate", "resource template"),
+    ],
+)
+async def test_an_item_that_nests_too_deep_costs_itself_only(
+    upstream: str, family: str, member: str, key: str, word: str
+) -> None:
+    def page(_: Script, call: Call) -> dict[str, Any]:
+        first = "cursor" not in call.params
+        more: dict[str, Any] = {"nextCursor": "more", "_meta": {"a/b": 1}} if first else {}
+        named = [{"name": "n", key: f"a:{name}", "inputSchema": {"type": "object"}} for name in ("x", "y", "z")]
+        named[1]["_meta"] = {"a/b": deep(300)}
+        return {member: named[:2] if first else named[2:], "ttlMs": 0, "cacheScope": "private", **more}
+
+    async with site(upstream) as one:
+        one.answers[family] = page
+        # What is not read at once would be waited for until the test times out.
+        limits = Limits(coalesce=0.01, method=3600.0)
+        async with serving(one.settings("one", prefix=""), limits=limits) as served, served.legacy() as peer:
+            await served.ready()
+            result = (await peer.ask(family)).result
+            assert [item[key] for item in result[member]] == ["a:x", "a:z"]
+            assert f"one: {word} 'a:y' is left out: nested deeper than 125 levels" in status(served).notes
+
+
+async def test_on_a_pipe_what_nests_too_deep_costs_itself_only_and_no_waiting() -> None:
+    code = """
+import json, sys
+deep = eval("[" * 190 + "]" * 190)
+opening = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("first", "deep", "last")]
+tools[1]["_meta"] = {"a/b": deep}
+for line in sys.stdin:
+    message = json.loads(line)
+    first = "cursor" not in message.get("params", {})
+    answer = {"error": {"code": -32601, "message": "no"}}
+    if message["method"] == "initialize":
+        answer = {"result": opening}
+    elif message["method"] == "tools/list":
+        answer = {"result": {"tools": [None, *tools[:2]], "nextCursor": "x"} if first else {"tools": tools[2:]}}
+    elif message["method"] == "tools/call":
+        answer = {"result": {"content": [], "_meta": {"a/b": deep}}}
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+    # What is not read at once would be waited for until the test times out.
+    limits = Limits(coalesce=0.01, method=3600.0)
+    async with serving(process("one", code), limits=limits) as served, served.legacy() as peer:
+        await served.ready()
+        assert await names(peer) == ["one_first", "one_last"]
+        told = status(served)
+        assert "one: tool 'deep' is left out: nested deeper than 125 levels" in told.notes
+        assert told.upstreams[0].notes == ("tools/list: 1 items that are no objects",)
+        error = (await peer.ask("tools/call", {"name": "one_first"})).error
+        assert "nested deeper than 128 levels" in error["message"]
+
+
 async def test_a_list_that_is_too_long_is_cut_and_said() -> None:
     limits = Limits(coalesce=0.01, listed=20)
     async with site(OLD) as one:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from troth.bridge.errors import INTERNAL
 from troth.bridge.fresh import error_line
 
 if TYPE_CHECKING:
@@ -52,6 +53,19 @@ NO_SESSION: Final = -32001
 
 
 @dataclass(slots=True, eq=False)
+class Owed:
+    """What is owed to a batch.
+
+    Attributes:
+        answers: The answers that are there.
+        requests: Ids of the requests that have none yet.
+    """
+
+    answers: list[bytes]
+    requests: list[Id]
+
+
+@dataclass(slots=True, eq=False)
 class Visit:
     """One request whose head was judged.
 
@@ -63,6 +77,7 @@ class Visit:
         send: Of ASGI.
         whole: Answers with JSON and no further headers, if the server can do that now; see `WHOLE`.
         request: Id of the one JSON-RPC request in its body; None for none, and until that is read.
+        owed: What is owed to the batch in its body; None for none, and until that is read.
     """
 
     head: Head
@@ -72,6 +87,18 @@ class Visit:
     send: Send
     whole: Callable[[Scope, int, bytes], bool] | None = None
     request: Id | None = None
+    owed: Owed | None = None
+
+    def refused(self, status: int, words: str) -> Refused:
+        """An error in place of each answer that is owed, for a fault of ours.
+
+        Source: 2025-03-26, schema, JSONRPCBatchResponse.
+        """
+        line = error_line(self.request, INTERNAL, words)
+        if self.owed is not None and (self.owed.answers or self.owed.requests):
+            errors = (error_line(number, INTERNAL, words) for number in self.owed.requests)
+            line = b"[%b]" % b",".join((*self.owed.answers, *errors))
+        return Refused(status, line, close=True)
 
     def abort(self) -> None:
         """Drops the connection, if the server lets us."""

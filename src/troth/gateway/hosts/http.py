@@ -44,10 +44,7 @@ SSE: Final = "/sse"
 MESSAGES: Final = "/messages"
 STATUS: Final = "/status"
 HEALTH: Final = "/health"
-NOBODY: Final = (
-    'nobody is asked here: either no upstream may (let one with: ask = ["broker"]), or questions cannot be kept, and '
-    "the gateway's log says why"
-)
+NOBODY: Final = 'nobody is asked here, since no upstream may; let one with: ask = ["broker"]'
 """What the operator hears who looks for questions where there is no broker."""
 
 _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -202,10 +199,10 @@ async def _guarded(handler: Callable[[Visit], Awaitable[None]], visit: Visit) ->
     except asyncio.CancelledError:
         # Only the server does that, when what is left to wait for is over; the task ends here.
         words = "the gateway stops; what was asked may have had effects"
-        refused = Refused(503, error_line(visit.request, INTERNAL, words), close=True)
+        refused = visit.refused(503, words)
     except Exception:
         _log.exception("a request of a host failed")
-        refused = Refused(500, error_line(visit.request, INTERNAL, "internal error"), close=True)
+        refused = visit.refused(500, "internal error")
     try:
         await refuse(visit.send, refused)
     except RuntimeError:

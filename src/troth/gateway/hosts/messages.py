@@ -10,12 +10,12 @@ session: legacy).
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from troth.bridge import NOT_A_MESSAGE, Bad, Batch, Frame, FrameLimits, Kind, read, read_batch
 from troth.bridge.errors import HEADER_MISMATCH, UNSUPPORTED_VERSION, http_status
 from troth.bridge.fresh import error_line, result_line
-from troth.gateway.hosts.asgi import Refused
+from troth.gateway.hosts.asgi import Owed, Refused
 from troth.gateway.hosts.counts import released
 from troth.gateway.hosts.era import INITIALIZE, LISTEN, MODERN, VERSION_KEY, is_modern, no_answer
 from troth.gateway.hosts.post import Post
@@ -25,6 +25,7 @@ from troth.register import Era
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from troth.bridge import Id
     from troth.gateway.crew import Crew
     from troth.gateway.hosts.asgi import Visit
     from troth.gateway.hosts.counts import Counts
@@ -219,6 +220,7 @@ class Messages:
         """Answers the requests of an array side by side, in one response."""
         host, principal = kept.session.host, post.visit.principal
         post.kept = kept
+        owed = post.visit.owed = Owed(post.final, [])
         tasks: list[asyncio.Task[None]] = []
         for item in batch.items:
             if isinstance(item, Bad):
@@ -231,7 +233,8 @@ class Messages:
                 post.answered(refused.line)
             else:
                 self._counts.running[principal.name] += 1
-                tasks.append(self._crew.spawn(self._item(item, host, post), "host batch"))
+                owed.requests.append(cast("Id", item.id))
+                tasks.append(self._crew.spawn(self._item(item, host, post, owed), "host batch"))
         kept.running += 1
         try:
             await post.run(_all(tasks), cancels=False)
@@ -239,9 +242,10 @@ class Messages:
             kept.running -= 1
         await post.finish_batch()
 
-    async def _item(self, frame: Frame, host: Host, post: Post) -> None:
+    async def _item(self, frame: Frame, host: Host, post: Post, owed: Owed) -> None:
         try:
             answer = await self._front.answer(frame, host, post)
+            owed.requests.remove(cast("Id", frame.id))
             if answer.line:
                 post.answered(answer.line)
         finally:

@@ -44,6 +44,8 @@ from troth.capabilities import read_server
 from troth.gateway.model import UnavailableError
 from troth.gateway.upstream.envelope import SUBSCRIPTION, Envelope
 from troth.gateway.upstream.era import strange
+from troth.gateway.upstream.inflight import Inflight
+from troth.gateway.upstream.turns import Turns
 from troth.gateway.upstream.waiting import UNSURE, Facts, Refused, Waiter, Waiting
 from troth.gateway.upstream.words import told
 from troth.register import Era
@@ -97,10 +99,8 @@ class Talk:
         self._frames = FrameLimits(bytes=limits.line)
         self._loop = asyncio.get_running_loop()
         self._mint = IdMint(os.urandom(32))
-        self._waiting: dict[Id, Waiting] = {}
-        self._listens = 0
-        self._questions: dict[Id, Id] = {}
-        self._turns: dict[Id, Waiting] = {}
+        self._waiting = Inflight()
+        self._turns = Turns(limits, self._failed)
         self._session = ""
         self._common: dict[str, str] = {}
         self._over: Lost | None = None
@@ -168,8 +168,8 @@ class Talk:
             self._over = Lost(Cause.DOWN, why)
         for number in list(self._waiting):
             self._lose(number, Lost(Cause.BROKEN, why))
-        unsent = [*self._held.values(), *self._turns.values()]
-        self._held, self._turns = {}, {}
+        unsent = [*self._held.values(), *self._turns.clear()]
+        self._held = {}
         for waiting in unsent:
             waiting.stop()
             waiting.sink.lost(Lost(Cause.DOWN, why))
@@ -198,7 +198,7 @@ class Talk:
             self._held[number] = waiting
             return number
         if self._over is None and self._taken_turn(waiting):
-            self._queue(waiting)
+            self._turns.join(waiting)
             return number
         self._waiting[number] = waiting
         if self._over is not None:
@@ -210,8 +210,6 @@ class Talk:
     def _begin(self, waiting: Waiting) -> None:
         """Sends a request that waits for its answer."""
         request, number = waiting.request, waiting.number
-        if waiting.listens:
-            self._listens += 1
         if request.timeout is not None:
             waiting.seen = self._loop.time()
             waiting.timer = self._loop.call_later(request.timeout, self._late, waiting)
@@ -222,37 +220,25 @@ class Talk:
         headers = self.envelope.headers(request) if self.era is Era.MODERN else self._common
         self.link.send(number, line, headers)
 
-    # Turns: on a pipe a question names no call, so one call that may be asked has the pipe.
+    @property
+    def _streams(self) -> bool:
+        """Whether requests have streams of their own."""
+        return self.link.transport == "http"
 
     @property
     def busy(self) -> bool:
         """Whether a call has the pipe about which questions may come."""
-        return bool(self._turns) or any(one.request.asks for one in self._waiting.values())
+        return bool(self._turns.queue or self._waiting.asking())
 
     def _taken_turn(self, waiting: Waiting) -> bool:
         """Whether a call must wait for another one that may be asked."""
-        alone = bool(waiting.request.asks) and self.era is Era.LEGACY and self.link.transport != "http"
+        alone = bool(waiting.request.asks) and self.era is Era.LEGACY and not self._streams
         return alone and self.busy
-
-    def _queue(self, waiting: Waiting) -> None:
-        """Lets a call wait for its turn, but not for ever."""
-        limits = self._limits
-        self._turns[waiting.number] = waiting
-        if len(self._turns) > limits.turns:
-            self._loop.call_soon(self._no_turn, waiting, f"{limits.turns} calls wait for it already (limit: turns)")
-        else:
-            why = f"none came in {limits.turn:g} s (limit: turn)"
-            waiting.timer = self._loop.call_later(limits.turn, self._no_turn, waiting, why)
-
-    def _no_turn(self, waiting: Waiting, why: str) -> None:
-        if self._turns.pop(waiting.number, None) is not None:
-            self._failed(waiting, Lost(Cause.DOWN, "calls that may be asked take turns on its pipe: " + why))
 
     def _next_turn(self) -> None:
         """Sends the call that waited longest."""
-        if self._over is None and self._turns and not any(one.request.asks for one in self._waiting.values()):
-            waiting = self._turns.pop(next(iter(self._turns)))
-            waiting.stop()
+        if self._over is None and self._turns.queue and not self._waiting.asking():
+            waiting = self._turns.next()
             self._waiting[waiting.number] = waiting
             self._begin(waiting)
 
@@ -262,14 +248,12 @@ class Talk:
             moved[0].cancel(moved[1], reason)
         elif request in self._held:
             del self._held[request]
-        elif (queued := self._turns.pop(request, None)) is not None:
-            queued.stop()
-        elif (waiting := self._pop(request)) is not None:
+        elif not self._turns.leave(request) and (waiting := self._pop(request)) is not None:
             self._withdraw(waiting, reason)
 
     def answer(self, line: bytes, question: Id | None = None) -> None:
         """See `Conversation`."""
-        asker = None if question is None else self._waiting.get(self._questions.pop(question, ""))
+        asker = self._waiting.answered(question)
         if asker is not None:
             asker.seen = self._loop.time()
         if self._over is None:
@@ -392,7 +376,7 @@ class Talk:
     def _bad(self, bad: Bad, key: Id | None) -> bool:
         self._counts.junk += 1
         if bad.id is not None and bad.kind is not Kind.REQUEST and bad.id in self._waiting:
-            self._lose(bad.id, Lost(Cause.MALFORMED, f"the answer is malformed: {bad.reason}"))
+            self._lose(bad.id, Lost(Cause.MALFORMED, f"the answer is malformed: {bad.reason}", line=bad.line))
             return bad.id == key
         if key is not None and key in self._waiting:
             self._waiting[key].problem = f"the answer is malformed: {bad.reason}"
@@ -432,7 +416,7 @@ class Talk:
         waiting.sink.notified(frame)
 
     def _log(self, frame: Frame, key: Id | None) -> None:
-        waiting = self._surely(key)
+        waiting = self._waiting.surely(key, streams=self._streams)
         if waiting is None:
             self._owner.heard(self, frame)
         else:
@@ -447,14 +431,14 @@ class Talk:
         elif self.era is Era.MODERN:
             if number in self._waiting and self._waiting[number].listens:
                 self._lose(number, Lost(Cause.BROKEN, "the upstream ended the subscription"))
-        elif (asker := self._waiting.get(self._questions.pop(number, ""))) is not None:
+        elif (asker := self._waiting.answered(number)) is not None:
             asker.sink.notified(frame)
         else:
             self._owner.heard(self, frame)
 
     def _visited(self, frame: Frame, _key: Id | None) -> None:
         """A visit is complete: each call that may have asked for it hears so, and knows whether it is its own."""
-        for waiting in [one for one in self._waiting.values() if one.request.asks]:
+        for waiting in self._waiting.asking():
             waiting.sink.notified(frame)
         self._owner.heard(self, frame)
 
@@ -465,47 +449,23 @@ class Talk:
         if frame.method == "ping":
             self._send(result_line(frame.id, {}))
             return
-        waiting = self._asker(key)
+        waiting = self._waiting.asker(key, streams=self._streams)
         if waiting is not None:
             # Noted first: a sink may answer at once.
-            self._questions[frame.id] = waiting.number
+            self._waiting.questions[frame.id] = waiting.number
             if waiting.sink.asked(frame):
                 return
-            self._questions.pop(frame.id, None)
+            self._waiting.questions.pop(frame.id, None)
         if self._owner.asked(self, frame):
             return
         error = refused(frame.method, self.revision)
         self._send(error_line(frame.id, error.code, error.message, error.data))
 
-    def _surely(self, key: Id | None) -> Waiting | None:
-        """The request that a message without a token surely belongs to."""
-        if key is not None:
-            waiting = self._waiting.get(key)
-            return None if waiting is None or waiting.listens else waiting
-        if self.link.transport == "http" or len(self._waiting) - self._listens != 1:
-            return None
-        return next((one for one in self._waiting.values() if not one.listens), None)
-
-    def _asker(self, key: Id | None) -> Waiting | None:
-        """The request that a question surely belongs to: by its stream, or the only one about which may be asked."""
-        if key is not None:
-            return self._surely(key)
-        # Over HTTP many servers ask on the stream of the session, though they mean a call.
-        asking = [one for one in self._waiting.values() if one.request.asks]
-        return asking[0] if len(asking) == 1 else self._surely(key) if not asking else None
-
     # How requests end.
 
     def _pop(self, number: Id) -> Waiting | None:
-        waiting = self._waiting.pop(number, None)
-        if waiting is None:
-            return None
-        waiting.stop()
-        if waiting.listens:
-            self._listens -= 1
-        if self._questions:
-            self._questions = {ask: asker for ask, asker in self._questions.items() if asker != number}
-        if self._turns:
+        waiting = self._waiting.end(number)
+        if waiting is not None and self._turns.queue:
             self._loop.call_soon(self._next_turn)
         return waiting
 
@@ -517,7 +477,7 @@ class Talk:
     def _late(self, waiting: Waiting) -> None:
         """The time of a request may be up: unless something was heard of it meanwhile."""
         limit = cast("float", waiting.request.timeout)
-        if waiting.number in self._questions.values():
+        if waiting.number in self._waiting.questions.values():
             # Somebody thinks about a question: that is no silence of the upstream.
             waiting.seen = self._loop.time()
         rest = waiting.seen + limit - self._loop.time()
@@ -537,7 +497,7 @@ class Talk:
         """Tells the upstream that an answer is no longer waited for, in the way of its era."""
         if self._over is not None:
             return
-        http = self.link.transport == "http"
+        http = self._streams
         if waiting.request.frame.method not in OPENING and not (http and self.era is Era.MODERN):
             self.tell("notifications/cancelled", {"requestId": waiting.number, "reason": reason})
         if http:
