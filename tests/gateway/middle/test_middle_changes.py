@@ -63,7 +63,7 @@ async def test_a_change_of_each_list_reaches_the_host_after_it_can_be_listed(ups
 
 @pytest.mark.behaviour("CAP-15-C1")
 async def test_many_changes_at_once_are_told_once(upstream: str, revision: str) -> None:
-    limits = Limits(coalesce=0.3, back_off=0.05, stop=1.0)
+    limits = Limits(coalesce=1.0, back_off=0.05, stop=1.0)
     async with (
         site(upstream) as one,
         site(upstream) as two,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from middle_gateway import PATIENCE, Legacy, Served, Told, serving
+from middle_gateway import CALM, PATIENCE, Legacy, Served, Told, serving
 from middle_site import MODERN, OLD, Site, site, until
 
 from troth.gateway import member, outside
@@ -152,9 +153,11 @@ CHANGED = "notifications/roots/list_changed"
 @pytest.mark.behaviour("CAP-02-S1", "CAP-03-S1")
 async def test_a_host_says_that_its_roots_are_others_to_servers_that_were_told_it_would() -> None:
     says = {"roots": {"listChanged": True}}
+    # Two changes are one where they come together.
+    limits = replace(CALM, coalesce=2.0)
     async with (
         site(OLD) as one,
-        serving(one.settings("one"), eager=False) as served,
+        serving(one.settings("one"), eager=False, limits=limits) as served,
         served.legacy(declares=ROOTS) as quiet,
         served.legacy(declares=says) as peer,
     ):
