@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import asynccontextmanager
 from pathlib import Path
 from textwrap import dedent
@@ -384,6 +385,24 @@ def test_a_crew_that_is_closed_while_it_closes_a_link_leaves_nothing_behind() ->
         await anyio.wait_all_tasks_blocked()
         await crew.close()
         for pid in (link.pid, *heard.values[0]["pids"]):
+            await gone(pid)
+
+    run(test)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who descends from whom")
+def test_a_process_that_a_busy_system_takes_its_time_to_kill_is_reaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        heard = Recorder()
+        link = await open_stdio(process(STUBBORN), heard, Limits(stop=60.0))
+        await heard.count(1)
+        crew = Crew()
+        crew.spawn(link.close(), "closing")
+        await anyio.wait_all_tasks_blocked()
+        monkeypatch.setattr(link, "_signal", lambda number: threading.Timer(0.3, os.killpg, (link.pid, number)).start())
+        await crew.close()
+        assert link._process.returncode == -signal.SIGKILL
+        for pid in heard.values[0]["pids"]:
             await gone(pid)
 
     run(test)

@@ -225,6 +225,7 @@ class StdioLink:
         """
         if self._closed is None:
             self._closed = self._loop.create_future()
+            patience = POLL
             try:
                 with anyio.CancelScope(shield=True):
                     await self._stop()
@@ -232,9 +233,10 @@ class StdioLink:
                 # A crew cancels its tasks without regard to shields; then there is no time to be gentle.
                 kill(family(self.pid, self.mark))
                 self._signal(signal.SIGKILL)
+                patience = KILLED
                 raise
             finally:
-                self._release()
+                self._release(patience)
                 self._closed.set_result(None)
         else:
             await asyncio.shield(self._closed)
@@ -260,8 +262,8 @@ class StdioLink:
         """Who descends from the process. Reads of every process of the system, so it must not hold the others up."""
         return await anyio.to_thread.run_sync(family, self.pid, self.mark)
 
-    def _release(self) -> None:
-        """Reaps the process and lets its pipes go."""
+    def _release(self, patience: float) -> None:
+        """Reaps the process, for which it waits so many seconds at most, and lets its pipes go."""
         self._unwatch()
         for timer in (self._ending, self._stuck):
             if timer is not None:
@@ -276,7 +278,7 @@ class StdioLink:
                 pipe.close()
         self._guard.release()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(POLL)
+            self._process.wait(patience)
 
     async def _gone(self, seconds: float) -> bool:
         with anyio.move_on_after(seconds):
