@@ -258,7 +258,7 @@ async def test_an_endless_head_is_cut_off() -> None:
 
 
 async def test_a_slow_body_is_cut_off() -> None:
-    async with serving(limits=Limits(watch=0.01, request=0.02)) as served:
+    async with serving(limits=Limits(watch=0.01, request=0.5)) as served:
         head = (
             b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from contextlib import suppress
 
 import aiohttp
@@ -62,6 +63,20 @@ async def test_stopping_ends_streams_at_once_and_lets_requests_end() -> None:
         assert front.cancelled == [9]
         assert front.closed == front.sessions
         assert served.server.connections == 0
+
+
+@pytest.mark.parametrize("steps", range(4))
+async def test_a_connection_that_is_on_its_way_when_the_server_stops_is_closed(steps: int) -> None:
+    async with serving() as served:
+        with socket.socket() as host:
+            host.connect(("127.0.0.1", served.server.port))
+            host.setblocking(False)
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            await served.server.stop()
+            async with asyncio.timeout(30):
+                with suppress(ConnectionResetError):
+                    assert await asyncio.get_running_loop().sock_recv(host, 1) == b""
 
 
 async def test_what_does_not_end_in_time_is_cancelled() -> None:

@@ -523,6 +523,23 @@ def test_it_speaks_with_a_server(tmp_path: Path) -> None:
     run(test)
 
 
+def test_an_input_that_closes_when_the_link_is_let_go_ends_once() -> None:
+    told: list[object] = []
+
+    async def test() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
+        link = await open_stdio(process(ECHO), Recorder(), Limits())
+        assert link._stdin is not None
+        link._stdin.close()
+        link._release()
+        await gone(link.pid)
+        link._process.wait(30)
+
+    # Not on uvloop, whose pipes forgive it.
+    anyio.run(test)
+    assert told == []
+
+
 @pytest.mark.parametrize("steps", range(1, 4))
 @pytest.mark.anyio
 async def test_a_start_that_is_interrupted_ends_as_it_was_told_to(steps: int) -> None:

@@ -54,6 +54,8 @@ class _State(ServerState):
         self.limits = limits
         self.heads: dict[str, dict[_Connection, None]] = {}
         """Connections by address that have not sent the head of a request whole, the oldest first."""
+        self.stopped = False
+        """Whether connections that were on their way when the server stopped are no longer taken."""
         self._second = 0
         self._date: list[tuple[bytes, bytes]] = []
         super().__init__()
@@ -87,6 +89,9 @@ class _Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
+        if cast("_State", self.server_state).stopped:
+            transport.abort()
+            return
         self.access_log = False
         self.since = self.loop.time()
         self._await_head()
@@ -246,6 +251,7 @@ class HttpServer:
     async def stop(self) -> None:
         """Stops: nothing new, streams end, requests in flight get `Limits.drain` seconds, then all is over."""
         self._server.close()
+        self._state.stopped = True
         self._sweeper.cancel()
         self._app.stop()
         for connection in tuple(self._state.connections):

@@ -268,8 +268,10 @@ class StdioLink:
         for timer in (self._ending, self._stuck):
             if timer is not None:
                 timer.cancel()
-        if self._stdin is not None:
-            self._stdin.abort()
+        stdin = self._stdin
+        # One that closes already and has nothing left to write ends by itself; asyncio's would end twice.
+        if stdin is not None and (not stdin.is_closing() or stdin.get_write_buffer_size()):
+            stdin.abort()
         for transport in self._readers:
             transport.close()
         for pipe in self._loose:
