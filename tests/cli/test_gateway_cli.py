@@ -65,7 +65,7 @@ class Served:
         self.options = ServeOptions()
         self.times = 0
 
-    async def serve(self, settings: GatewaySettings, options: ServeOptions) -> int:
+    def run(self, settings: GatewaySettings, options: ServeOptions) -> int:
         self.settings, self.options, self.times = settings, options, self.times + 1
         return 0
 
@@ -73,7 +73,7 @@ class Served:
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     double, module = Served(), ModuleType("troth.gateway.serve")
-    module.serve = double.serve  # pyright: ignore[reportAttributeAccessIssue]
+    module.run = double.run  # pyright: ignore[reportAttributeAccessIssue]
     monkeypatch.setitem(sys.modules, "troth.gateway.serve", module)
     return double
 

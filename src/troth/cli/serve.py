@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -52,7 +51,9 @@ def command(ctx: click.Context, config: str | None, **given: Any) -> None:
     options = _options(found, given)
     for note in found.notes:
         click.echo(f"{path}: {note}", err=True)
-    ctx.exit(_run(found, options))
+    from troth.gateway.serve import run
+
+    ctx.exit(run(found, options))
 
 
 def _check_usage(ctx: click.Context, given: dict[str, Any]) -> None:
@@ -109,12 +110,3 @@ def _checked(token: str) -> str:
             "digits and any of . _ ~ + / = -"
         )
     return token
-
-
-def _run(settings: GatewaySettings, options: ServeOptions) -> int:
-    """Runs the gateway until it ends; returns the exit status."""
-    import anyio
-
-    from troth.gateway.serve import serve
-
-    return anyio.run(serve, settings, options, backend_options={"use_uvloop": sys.platform != "win32"})

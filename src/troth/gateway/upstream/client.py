@@ -6,14 +6,14 @@ chunks as they arrive. Redirects, cookies, compression and retries are not its b
 
 from __future__ import annotations
 
-import io
+import asyncio
 import os
 import socket
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.request import getproxies_environment, proxy_bypass
 
 import aiohttp
+from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 from troth.wire.words import excerpt
@@ -21,14 +21,23 @@ from troth.wire.words import excerpt
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from aiohttp.connector import Connection
+    from aiohttp.http import RawResponseMessage
+
     from troth.gateway.limits import Limits
 
 KEPT: Final = 4.0
 """Seconds that an unused connection is kept: below the five after which common servers close theirs, since a request
 that meets the close is lost."""
 
-LARGE: Final = 1024 * 1024
-"""Bytes from which on aiohttp wants to write a body piece by piece."""
+LONG: Final = 16 * 1024
+"""Bytes from which on a body is handed over beside its head, since putting both together would copy it."""
+
+ROUTES: Final = 64
+"""Addresses of one upstream that are kept ready. It has one, and over HTTP+SSE a second for each session."""
+
+SWITCHED: Final = 101
+"""The one status below 200 that is an answer."""
 
 ALIVE: Final = ((socket.SO_KEEPALIVE, 1),)
 """A silent stream may be in order for hours, so only the system can tell that the peer is gone."""
@@ -112,45 +121,116 @@ def open_client(url: str, limits: Limits) -> HttpClient:
 
 
 class AiohttpClient:
-    """`HttpClient` on aiohttp. One session, one TLS context."""
+    """`HttpClient` on aiohttp's pool of connections and its parser of answers.
+
+    Its session, and its objects for a request and an answer, are left out: what they do beyond what is needed here
+    takes longer than all else of a request together. See ``docs/performance.md``. What is used instead is the same from
+    aiohttp 3.12 on, and is not promised beyond 3.
+    """
 
     def __init__(self, url: str, limits: Limits) -> None:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=limits.running, keepalive_timeout=KEPT, socket_factory=_alive, enable_cleanup_closed=False
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=limits.method),
-            trust_env=False,
-            auto_decompress=False,
-            max_line_size=limits.header,
-            max_field_size=limits.header,
-            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
-            proxy=proxy_of(url),
+        self._loop = asyncio.get_running_loop()
+        self._connector = aiohttp.TCPConnector(
+            limit=limits.running, keepalive_timeout=KEPT, socket_factory=_alive, enable_cleanup_closed=False
         )
+        self._timeout = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=limits.method)
+        self._longest = limits.header
+        proxy = proxy_of(url)
+        self._proxy = None if proxy is None else URL(proxy)
+        self._routes: dict[tuple[str, str], aiohttp.ClientRequest] = {}
 
     async def request(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
         """See `HttpClient.request`."""
-        data = io.BytesIO(body) if body is not None and len(body) > LARGE else body
+        if self._connector.closed:
+            raise FaultError("the client is closed", sent=False)
         try:
-            response = await self._session.request(method, _url(url), data=data, headers=headers, allow_redirects=False)
+            try:
+                return await self._request(method, url, headers, body)
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+                # A server may close an unused connection just as it is used again: what may be repeated is.
+                if method == "POST" or isinstance(error, _UNSENT):
+                    raise
+            return await self._request(method, url, headers, body)
         except _FAILURES as error:
             raise _fault(error) from None
-        return _AiohttpResponse(response)
+
+    async def _request(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Response:
+        route = self._routes.get((method, url)) or self._route(method, url)
+        try:
+            connection = await self._connector.connect(route, [], self._timeout)
+        except TimeoutError:
+            raise aiohttp.ConnectionTimeoutError from None
+        try:
+            protocol, transport = connection.protocol, connection.transport
+            if protocol is None or transport is None:
+                raise aiohttp.ServerDisconnectedError
+            protocol.set_response_params(
+                read_until_eof=True, auto_decompress=False, max_line_size=self._longest, max_field_size=self._longest
+            )
+            head = _head(route, headers, body)
+            if body is None or len(body) < LONG:
+                transport.write(head + (body or b""))
+            else:
+                transport.writelines((head, body))
+            while True:
+                message, content = await protocol.read()
+                if message.code >= 200 or message.code == SWITCHED:
+                    return _AiohttpResponse(connection, message, content)
+        except BaseException:
+            _cut(connection)
+            raise
+
+    def _route(self, method: str, url: str) -> aiohttp.ClientRequest:
+        """What the pool wants to know of a request, with the headers that the address asks for; made once."""
+        if len(self._routes) >= ROUTES:
+            self._routes.clear()
+        made = self._routes[method, url] = aiohttp.ClientRequest(
+            method, URL(url), loop=self._loop, proxy=self._proxy, skip_auto_headers=_AUTO
+        )
+        return made
 
     async def close(self) -> None:
         """See `HttpClient.close`."""
-        await self._session.close()
+        await self._connector.close()
+
+
+def _head(route: aiohttp.ClientRequest, headers: Mapping[str, str], body: bytes | None) -> bytes:
+    """The head of a request.
+
+    Raises:
+        ValueError: A header would break it.
+    """
+    # Only now the route holds what a proxy wants.
+    whole = route.headers.copy()
+    whole.update(headers)
+    if body is not None:
+        whole["Content-Length"] = str(len(body))
+    url = route.url
+    target = str(url.with_user(None)) if route.proxy is not None and not route.is_ssl() else url.raw_path_qs
+    lines = [f"{route.method} {target} HTTP/1.1", *[f"{name}: {value}" for name, value in whole.items()]]
+    text = "\n".join(lines)
+    if text.count("\n") >= len(lines) or "\r" in text or "\0" in text:
+        raise ValueError("a header with a line break")
+    return text.replace("\n", "\r\n").encode() + b"\r\n\r\n"
+
+
+def _cut(connection: Connection) -> None:
+    """Closes a connection at once: what was not sent yet is not waited for."""
+    transport = connection.transport
+    if transport is not None and transport.get_write_buffer_size():
+        transport.abort()
+    connection.close()
 
 
 class _AiohttpResponse:
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self.status = response.status
-        self._response = response
-        self._content = response.content
+    def __init__(self, connection: Connection, message: RawResponseMessage, content: aiohttp.StreamReader) -> None:
+        self.status = message.code
+        self._headers = message.headers
+        self._connection = connection
+        self._content = content
 
     def header(self, name: str) -> str:
-        return self._response.headers.get(name, "")
+        return self._headers.get(name, "")
 
     async def chunk(self) -> bytes:
         try:
@@ -163,10 +243,12 @@ class _AiohttpResponse:
         return self._content.at_eof()
 
     def close(self) -> None:
-        if self._content.is_eof():
-            self._response.release()
+        transport = self._connection.transport
+        # A server may answer before it took the whole request.
+        if self._content.is_eof() and transport is not None and not transport.get_write_buffer_size():
+            self._connection.release()
         else:
-            self._response.close()
+            _cut(self._connection)
 
 
 def proxy_of(url: str) -> str | None:
@@ -188,12 +270,10 @@ def _alive(address: Any) -> socket.socket:
     return made
 
 
-@lru_cache(maxsize=256)
-def _url(url: str) -> URL:
-    return URL(url)
+_AUTO: Final = ("Accept", "Accept-Encoding", "User-Agent")
+"""Headers that aiohttp would add."""
 
-
-_FAILURES: Final = (aiohttp.ClientError, OSError, ValueError, RuntimeError)
+_FAILURES: Final = (aiohttp.ClientError, HttpProcessingError, OSError, ValueError, RuntimeError)
 """What aiohttp raises: `ValueError` for headers that cannot be sent, `RuntimeError` once it is closed."""
 
 _UNSENT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL, ValueError)
@@ -208,7 +288,7 @@ _WORDS: Final = (
     (aiohttp.ClientHttpProxyError, "the proxy refused"),
     (aiohttp.ServerDisconnectedError, "the connection was closed before an answer came"),
     (aiohttp.ClientPayloadError, "the answer was cut or its framing is broken"),
-    (aiohttp.ClientResponseError, "the answer breaks the rules of HTTP"),
+    (HttpProcessingError, "the answer breaks the rules of HTTP"),
     (aiohttp.ClientOSError, "the connection broke"),
     (OSError, "the connection broke"),
     (ValueError, "the request cannot be written: a header holds what HTTP does not allow"),
