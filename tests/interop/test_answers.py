@@ -113,5 +113,6 @@ def test_a_server_that_asks_for_folders_when_it_starts_works_in_those_of_its_hos
         words = [sys.executable, str(CLIENTS / "answers_mcp2.py"), "--mode", mode, config]
         # It takes folders in while it answers: what it says first is not what it knows then.
         calls = {"list_directory": {"path": str(folder)}, "list_allowed_directories": {}}
-        found = printed([*words, json.dumps(calls)], {"TROTH_ROOT": folder.as_uri()})
+        given = {"TROTH_ROOT": folder.as_uri(), "TROTH_UNTIL": str(folder)}
+        found = printed([*words, json.dumps(calls)], given)
     assert str(folder) in found["list_allowed_directories"]

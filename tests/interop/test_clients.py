@@ -83,7 +83,9 @@ def look(name: str, mode: str, target: list[str]) -> dict[str, Any]:
     need(*client.needs, conformance.node())
     node = {"TROTH_NPM": str(NPM), "TROTH_NODE": str(conformance.node()), "TROTH_INSPECTOR": str(INSPECTOR)}
     program, script = client.command
-    return printed([program, str(CLIENTS / script), "--mode", mode, *target], node)
+    found = printed([program, str(CLIENTS / script), "--mode", mode, *target], node)
+    # The gateway may say that a resource changed because it may have: when its stream opens while one is watched.
+    return {**found, "updated": list(dict.fromkeys(found["updated"]))}
 
 
 def seen(base: Path, name: str, mode: str, kind: str, way: str) -> dict[str, Any]:

@@ -15,6 +15,10 @@ from typing import Any
 NAME = "Ada"
 SAMPLED = "Paris"
 ROOT = os.environ.get("TROTH_ROOT", "file:///ada/answers")
+UNTIL = os.environ.get("TROTH_UNTIL", "")
+"""The last call is made again until its result has this."""
+SECONDS = 30
+"""So long."""
 
 
 def words() -> tuple[str, str, dict[str, dict[str, Any]]]:

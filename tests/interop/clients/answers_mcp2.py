@@ -8,7 +8,7 @@ import warnings
 
 import anyio
 import mcp_types as types
-from answers import ROOT, SAMPLED, content, text, words
+from answers import ROOT, SAMPLED, SECONDS, UNTIL, content, text, words
 from mcp import Client, StdioServerParameters
 
 SERVE = ("-m", "troth", "serve", "--stdio")
@@ -34,6 +34,10 @@ async def main() -> None:
     target = url if url.startswith("http") else StdioServerParameters(command=sys.executable, args=[*SERVE, url])
     async with Client(target, mode=asked, **callbacks) as client:
         found = {name: text(await client.call_tool(name, given)) for name, given in calls.items()}
+        last = list(calls)[-1]
+        with anyio.move_on_after(SECONDS):
+            while UNTIL not in found[last]:
+                found[last] = text(await client.call_tool(last, calls[last]))
     print(json.dumps(found))
 
 
