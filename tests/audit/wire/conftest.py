@@ -1,6 +1,5 @@
 import gc
 import os
-import socket
 import ssl
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,6 +12,8 @@ import anyio.abc
 import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.tls import TLSStream
+
+from held_ports import held_port
 
 
 @pytest.fixture
@@ -148,9 +149,8 @@ def serving():
 @pytest.fixture
 def unused_port():
     """A port where nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    with held_port() as port:
+        yield port
 
 
 @pytest.fixture

@@ -124,8 +124,8 @@ class AiohttpClient:
     """`HttpClient` on aiohttp's pool of connections and its parser of answers.
 
     Its session, and its objects for a request and an answer, are left out: what they do beyond what is needed here
-    takes longer than all else of a request together. See ``docs/performance.md``. What is used instead is the same from
-    aiohttp 3.12 on, and is not promised beyond 3.
+    takes longer than all else of a request together. See ``docs/performance.md``. What is used instead is the same in
+    aiohttp 3.12 to 3.14, and not promised beyond: the project's files allow no later one.
     """
 
     def __init__(self, url: str, limits: Limits) -> None:
