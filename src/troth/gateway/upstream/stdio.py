@@ -262,7 +262,7 @@ class StdioLink:
         """Who descends from the process. Reads of every process of the system, so it must not hold the others up."""
         return await anyio.to_thread.run_sync(family, self.pid, self.mark)
 
-    def _release(self, patience: float) -> None:
+    def _release(self, patience: float = POLL) -> None:
         """Reaps the process, for which it waits so many seconds at most, and lets its pipes go."""
         self._unwatch()
         for timer in (self._ending, self._stuck):
