@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 import anyio
 import pytest
-from link_peer import Asked, serving
+from link_peer import Asked, Peer, serving
 from link_recorder import run
 from yarl import URL
 
@@ -218,5 +218,96 @@ def test_inside_a_tunnel_the_path_is_asked_for_without_the_address() -> None:
         outside, proxy = URL("https://me:pw@outside.example/mcp?a=1"), URL("http://proxy:3128")
         route = aiohttp.ClientRequest("GET", outside, loop=loop, proxy=proxy)
         assert _head(route, {}, None).startswith(b"GET /mcp?a=1 HTTP/1.1\r\nHost: outside.example\r\n")
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "surplus", [b"HTTP/1.1 404 X\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 200 X\r\nContent-Length: 9\r\n\r\n{"]
+)
+def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next_one(surplus: bytes) -> None:
+    async def twice(asked: Asked) -> None:
+        await ok(asked)
+        if len(peers[0].asked) == 1:
+            await left.wait()
+            await asked.send(surplus)
+
+    peers: list[Peer] = []
+    left = anyio.Event()
+
+    async def test() -> None:
+        async with serving(twice) as peer:
+            peers.append(peer)
+            client = AiohttpClient(peer.url, LIMITS)
+            first = await client.request("POST", peer.url, {}, b"{}")
+            protocol = first._connection.protocol  # pyright: ignore[reportAttributeAccessIssue]
+            await body_of(first)
+            left.set()
+            with anyio.fail_after(PATIENCE):
+                while not protocol.should_close:  # noqa: ASYNC110 - nothing is told of it
+                    await anyio.sleep(0.005)
+            for _ in range(3):
+                response = await client.request("POST", peer.url, {}, b"{}")
+                assert (response.status, await body_of(response)) == (200, b"{}")
+            await client.close()
+        assert (len(peer.asked), peer.connections) == (4, 2)
+
+    run(test)
+
+
+@pytest.mark.parametrize("broken", [b"zz\r\n", b"-5\r\n", b"3\r\nabcdef\r\n"])
+def test_a_body_whose_framing_breaks_ends_there(broken: bytes) -> None:
+    async def breaks(asked: Asked) -> None:
+        await asked.events(b"data: 1\n\n")
+        await heard.wait()
+        await asked.send(broken)
+        await asked.hang()
+
+    heard = anyio.Event()
+
+    async def test() -> None:
+        async with serving(breaks) as peer:
+            client = AiohttpClient(peer.url, LIMITS)
+            response = await client.request("POST", peer.url, {}, b"{}")
+            assert await response.chunk() == b"data: 1\n\n"
+            heard.set()
+            with pytest.raises(FaultError, match="framing is broken"):
+                await body_of(response)
+            await client.close()
+
+    run(test)
+
+
+def test_a_status_that_is_none_is_an_answer() -> None:
+    async def test() -> None:
+        async with serving(lambda asked: asked.send(b"HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n")) as peer:
+            client = AiohttpClient(peer.url, LIMITS)
+            with anyio.fail_after(PATIENCE):
+                response = await client.request("POST", peer.url, {}, b"{}")
+            assert response.status == 99
+            response.close()
+            await client.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("proxy", "words"),
+    [
+        ("127.0.0.1:1", "no connection to 127.0.0.1:1: "),
+        ("http://[bad", "HTTP_PROXY or HTTPS_PROXY of the environment names no http:// or https:// address"),
+        ("socks5://127.0.0.1:1", "HTTP_PROXY or HTTPS_PROXY of the environment names no http:// or https:// address"),
+    ],
+)
+def test_a_proxy_without_a_scheme_is_one_and_what_is_no_address_is_told(
+    monkeypatch: pytest.MonkeyPatch, proxy: str, words: str
+) -> None:
+    async def test() -> None:
+        monkeypatch.setenv("http_proxy", proxy)
+        client = AiohttpClient("http://outside.example/mcp", LIMITS)
+        fault = await fault_of(client, "POST", "http://outside.example/mcp")
+        assert fault.words.startswith(words)
+        assert fault.sent is False
+        await client.close()
 
     run(test)

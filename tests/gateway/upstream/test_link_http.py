@@ -911,3 +911,25 @@ def test_it_speaks_with_a_server_of_a_legacy_revision_until_its_session_ends() -
             run(lambda: test(url))
         finally:
             server.kill()
+
+
+def test_a_connection_is_not_used_again_after_what_answers_something_else() -> None:
+    async def late(asked: Asked) -> None:
+        """Answers each request of the first connection by what belongs to the one before."""
+        if asked.stream is peers[0].asked[0].stream:
+            await asked.reply(200, result(asked.json["id"] - 1))
+        else:
+            await asked.result()
+
+    peers: list[Peer] = []
+
+    async def test() -> None:
+        async with talking(late) as (peer, link, heard):
+            peers.append(peer)
+            for number in (5, 6, 7):
+                link.send(number, message(number))
+                problem = await heard.end_of(number)
+                assert (problem is None) is (number > 5)
+            assert peer.connections == 2
+
+    run(test)

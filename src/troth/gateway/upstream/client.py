@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.request import getproxies_environment, proxy_bypass
 
@@ -37,7 +38,7 @@ ROUTES: Final = 64
 """Addresses of one upstream that are kept ready. It has one, and over HTTP+SSE a second for each session."""
 
 SWITCHED: Final = 101
-"""The one status below 200 that is an answer."""
+"""The one status of the hundreds that is an answer."""
 
 ALIVE: Final = ((socket.SO_KEEPALIVE, 1),)
 """A silent stream may be in order for hours, so only the system can tell that the peer is gone."""
@@ -83,7 +84,14 @@ class Response(Protocol):
         ...
 
     def close(self) -> None:
-        """Lets the connection go: back to the pool if the body came to its end, else it is cut. Always called."""
+        """Lets the connection go: back to the pool if the body came to its end, else it is cut.
+
+        This or `cut` is always called.
+        """
+        ...
+
+    def cut(self) -> None:
+        """Cuts the connection, whatever came: nothing on it is to be trusted any more."""
         ...
 
 
@@ -125,7 +133,7 @@ class AiohttpClient:
 
     Its session, and its objects for a request and an answer, are left out: what they do beyond what is needed here
     takes longer than all else of a request together. See ``docs/performance.md``. What is used instead is the same in
-    aiohttp 3.12 to 3.14, and not promised beyond: the project's files allow no later one.
+    aiohttp 3.13 and 3.14, and not promised beyond: the project's files allow no later one.
     """
 
     def __init__(self, url: str, limits: Limits) -> None:
@@ -135,8 +143,7 @@ class AiohttpClient:
         )
         self._timeout = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=limits.method)
         self._longest = limits.header
-        proxy = proxy_of(url)
-        self._proxy = None if proxy is None else URL(proxy)
+        self._proxy = proxy_of(url)
         self._routes: dict[tuple[str, str], aiohttp.ClientRequest] = {}
 
     async def request(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
@@ -156,10 +163,7 @@ class AiohttpClient:
 
     async def _request(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         route = self._routes.get((method, url)) or self._route(method, url)
-        try:
-            connection = await self._connector.connect(route, [], self._timeout)
-        except TimeoutError:
-            raise aiohttp.ConnectionTimeoutError from None
+        connection = await self._connected(route)
         try:
             protocol, transport = connection.protocol, connection.transport
             if protocol is None or transport is None:
@@ -174,18 +178,29 @@ class AiohttpClient:
                 transport.writelines((head, body))
             while True:
                 message, content = await protocol.read()
-                if message.code >= 200 or message.code == SWITCHED:
+                if not 100 <= message.code < 200 or message.code == SWITCHED:
                     return _AiohttpResponse(connection, message, content)
         except BaseException:
             _cut(connection)
             raise
+
+    async def _connected(self, route: aiohttp.ClientRequest) -> Connection:
+        """A connection on which nothing came since the last answer: that would be taken for the next one."""
+        while True:
+            try:
+                connection = await self._connector.connect(route, [], self._timeout)
+            except TimeoutError:
+                raise aiohttp.ConnectionTimeoutError from None
+            if connection.protocol is None or not connection.protocol.should_close:
+                return connection
+            connection.close()
 
     def _route(self, method: str, url: str) -> aiohttp.ClientRequest:
         """What the pool wants to know of a request, with the headers that the address asks for; made once."""
         if len(self._routes) >= ROUTES:
             self._routes.clear()
         made = self._routes[method, url] = aiohttp.ClientRequest(
-            method, URL(url), loop=self._loop, proxy=self._proxy, skip_auto_headers=_AUTO
+            method, URL(url), loop=self._loop, proxy=_proxy_url(self._proxy), skip_auto_headers=_AUTO
         )
         return made
 
@@ -228,6 +243,8 @@ class _AiohttpResponse:
         self._headers = message.headers
         self._connection = connection
         self._content = content
+        if not content.is_eof():
+            self._await_end()
 
     def header(self, name: str) -> str:
         return self._headers.get(name, "")
@@ -248,7 +265,25 @@ class _AiohttpResponse:
         if self._content.is_eof() and transport is not None and not transport.get_write_buffer_size():
             self._connection.release()
         else:
-            _cut(self._connection)
+            self.cut()
+
+    def cut(self) -> None:
+        _cut(self._connection)
+
+    def _await_end(self) -> None:
+        """Has the body end with its connection: aiohttp leaves open what it could not read on."""
+        protocol = self._connection.protocol
+        closed = None if protocol is None else protocol.closed
+        if closed is None:
+            self._ended()
+        else:
+            closed.add_done_callback(self._ended)
+
+    def _ended(self, closed: asyncio.Future[None] | None = None) -> None:
+        if closed is not None and not closed.cancelled():
+            closed.exception()
+        if not self._content.is_eof() and self._content.exception() is None:
+            self._content.set_exception(aiohttp.ClientPayloadError())
 
 
 def proxy_of(url: str) -> str | None:
@@ -258,6 +293,21 @@ def proxy_of(url: str) -> str | None:
     if host == "localhost" or host.startswith("127.") or host == "::1" or proxy_bypass(host):
         return None
     return getproxies_environment().get(address.scheme)
+
+
+def _proxy_url(proxy: str | None) -> URL | None:
+    """The address of a proxy; like other programs, one without a scheme is taken for one of HTTP.
+
+    Raises:
+        FaultError: There is none in what the environment says.
+    """
+    if proxy is None:
+        return None
+    with suppress(ValueError):
+        url = URL(proxy if "://" in proxy else f"http://{proxy}")
+        if url.host and url.scheme in ("http", "https"):
+            return url
+    raise FaultError("HTTP_PROXY or HTTPS_PROXY of the environment names no http:// or https:// address", sent=False)
 
 
 def _alive(address: Any) -> socket.socket:
@@ -288,6 +338,7 @@ _WORDS: Final = (
     (aiohttp.ClientHttpProxyError, "the proxy refused"),
     (aiohttp.ServerDisconnectedError, "the connection was closed before an answer came"),
     (aiohttp.ClientPayloadError, "the answer was cut or its framing is broken"),
+    (aiohttp.ClientResponseError, "the answer breaks the rules of HTTP"),
     (HttpProcessingError, "the answer breaks the rules of HTTP"),
     (aiohttp.ClientOSError, "the connection broke"),
     (OSError, "the connection broke"),

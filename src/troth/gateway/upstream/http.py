@@ -239,12 +239,15 @@ class HttpLink:
 
     async def _exchange(self, key: Id | None, line: bytes, headers: Mapping[str, str]) -> Problem | None:
         response = await self._post(line, headers)
+        kept = False
         try:
             problem = await self._answer(key, response, headers)
+            kept = problem is None
         except FaultError as fault:
             problem = Problem(words=fault.words, broken=True)
         finally:
-            response.close()
+            # What is no answer may be one to something else, and the next one too.
+            (response.close if kept else response.cut)()
         begun = 200 <= response.status < 300
         return replace(problem, begun=True) if begun and problem is not None else problem
 
