@@ -169,6 +169,22 @@ def test_a_gateway_whose_state_cannot_be_kept_serves_and_says_so(operator: Opera
     assert "forgotten" not in rest
 
 
+def test_a_gateway_that_could_not_write_where_it_is_does_so_once_it_can(operator: Operator) -> None:
+    operator.add("one")
+    hindrance = operator.folder / "state" / "troth" / "run"
+    hindrance.parent.mkdir(parents=True, exist_ok=True)
+    hindrance.touch()
+    said = operator.serve()
+    assert any("the status command does not find this gateway yet" in line for line in said), said
+    assert "No gateway runs" in operator.status()["error"]
+    hindrance.unlink()
+    operator.until(lambda status: names(status) == {"one"})
+    operator.send(signal.SIGTERM)
+    assert operator.gateway is not None
+    assert operator.gateway.wait(PATIENCE) == 0
+    assert list(hindrance.iterdir()) == []
+
+
 def visit(url: str, token: str) -> dict[str, Any]:
     """Calls a tool that sends people to an address."""
     key = "io.modelcontextprotocol/"

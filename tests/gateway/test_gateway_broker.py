@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -239,6 +240,100 @@ async def test_a_file_that_cannot_be_opened_is_tried_again_for_the_next_question
         found = await after.show(lost.id)
         assert found is not None
         assert found.state is State.CANCELLED
+
+
+def damage(path: Path, name: str, question: object, expires: float) -> None:
+    """Puts a row into the file whose question is nothing that the broker wrote."""
+    with sqlite3.connect(path / "questions.sqlite") as connection:
+        values = (name, "files", "pending", expires - 1000, expires, question)
+        connection.execute("INSERT INTO questions VALUES (?, ?, ?, ?, ?, ?)", values)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "question", [b"{", b"null", b'{"id":5}', b"", b"\xff\xfe", "text", 7, b"[" * 100_000, b"params"]
+)
+async def test_a_row_that_cannot_be_read_costs_its_own_question_only(
+    tmp_path: Path, clock: Clock, question: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with brokers(tmp_path, clock, "before") as before:
+        stays = await asked(before, survives=True, seconds=600)
+        if question == b"params":
+            # A question whose params are no object.
+            question = msgspec.json.encode(msgspec.structs.replace(stays, id="zzzzzz", params=Raw(b"7")))
+    damage(tmp_path, "zzzzzz", question, clock.now + 1000)
+    async with brokers(tmp_path, clock, "after") as after:
+        assert await after.start() == (1, 0)
+        damage(tmp_path, "yyyyyy", question, clock.now + 1000)
+        clock.now += 1
+        new = await asked(after)
+        for _ in range(2):
+            for settled in (False, True):
+                assert [one.id for one in await after.pending(settled=settled)] == [stays.id, new.id]
+        assert await after.show("zzzzzz") is None
+        for said in (after.answer("zzzzzz", {"name": "Ann"}), after.decline("zzzzzz"), after.cancel("zzzzzz")):
+            assert await said == "there is no question zzzzzz"
+        assert await after.withdraw("files", "gone") == 1
+        assert isinstance(await after.answer(stays.id, {"name": "Ann"}), Pending)
+        assert after.problem == ""
+    told = [record.message for record in caplog.records]
+    assert len(told) == 2
+    assert all("questions.sqlite: the question in row " in one and "is damaged and left out: " in one for one in told)
+    with sqlite3.connect(tmp_path / "questions.sqlite") as connection:
+        rows = connection.execute("SELECT id FROM questions WHERE id IN ('yyyyyy', 'zzzzzz') AND state = 'pending'")
+        assert len(rows.fetchall()) == 2
+    connection.close()
+
+
+async def test_what_is_over_its_deadline_takes_no_room_from_other_questions(tmp_path: Path, clock: Clock) -> None:
+    async with brokers(tmp_path, clock, upstream_questions=1) as broker:
+        await broker.start()
+        damage(tmp_path, "zzzzzz", b"{", clock.now + 10)
+        assert isinstance(await broker.ask(QuestionKind.FORM, FORM, upstream="files", principal="ann"), ErrorValue)
+        clock.now += 10
+        await asked(broker)
+
+
+async def test_a_file_that_another_program_holds_is_waited_for_by_one_asker_and_not_by_each_in_turn(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("troth.tasks.database.BUSY", 0.01)
+    async with brokers(tmp_path, clock) as broker:
+        await broker.start()
+        first = await asked(broker)
+        waited: list[bool] = []
+        run = Database._run
+        monkeypatch.setattr(
+            Database, "_run", lambda self, work, write: (waited.append(write), run(self, work, write))[1]
+        )
+        holder = sqlite3.connect(tmp_path / "questions.sqlite", isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        failed: list[str] = []
+
+        async def ask() -> None:
+            with pytest.raises(StoreError, match="locked") as raised:
+                await asked(broker)
+            failed.append(str(raised.value))
+
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as group:
+                for _ in range(5):
+                    group.start_soon(ask)
+            await ask()
+        assert waited == [True]
+        assert failed == [broker.problem] * 6
+        # Reading goes on.
+        assert [one.id for one in await broker.pending()] == [first.id]
+        clock.now += RETRY
+        await ask()
+        assert waited == [True, False, True]
+        holder.execute("ROLLBACK")
+        holder.close()
+        await ask()
+        clock.now += RETRY
+        for _ in range(2):
+            await asked(broker)
+        assert broker.problem == ""
 
 
 ASKER = """

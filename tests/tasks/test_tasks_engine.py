@@ -338,6 +338,30 @@ async def test_time_is_kept_by_whoever_owns_the_engine(clock: Clock) -> None:
             group.cancel_scope.cancel()
 
 
+async def test_a_file_that_cannot_be_used_is_said_once_and_without_a_traceback(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures = ["a", "a", "a", "b", "b"]
+
+    class Failing(MemoryStore):
+        async def due(self, now: float, most: int) -> Any:
+            if failures:
+                raise StoreError(f"tasks.db: {failures.pop(0)}")
+            return await super().due(now, most)
+
+    engine = Engine(Failing(), TaskLimits(sweep=0.001), clock=clock)
+    task = await made(engine, ttl=1000)
+    clock.now += 2
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            group.start_soon(engine.keep_time)
+            await engine.gone(task.id)
+            group.cancel_scope.cancel()
+    words = "tasks whose time is over cannot be swept away: tasks.db:"
+    assert [record.message for record in caplog.records] == [f"{words} a", f"{words} b"]
+    assert all(record.exc_info is None for record in caplog.records)
+
+
 # Restart
 
 

@@ -23,6 +23,7 @@ from troth.gateway.forms import check
 from troth.gateway.hosts.asgi import LIMIT_REACHED
 from troth.tasks.database import Database
 from troth.tasks.model import StoreError
+from troth.tasks.rows import Rows
 from troth.tasks.signals import Signals
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ _RECHECK: Final = 1.0
 _KEPT: Final = 24 * 3600.0
 """Seconds for which it is kept what became of a question, without its answer."""
 RETRY: Final = 5.0
-"""Seconds after an attempt to open the file that failed, in which it is not tried again."""
+"""Seconds after a failure to write to the file, in which it is not tried again."""
 _SHOWN: Final = 1000
 """Questions of one listing."""
 
@@ -104,7 +105,20 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
     result: Raw = _NULL
 
 
-_read = msgspec.json.Decoder(Pending).decode
+_decode = msgspec.json.Decoder(Pending).decode
+_members = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def _read(data: bytes) -> Pending:
+    """The question of a row.
+
+    Raises:
+        ValueError: It is none.
+        RecursionError: It nests too deep.
+    """
+    found = _decode(data)
+    _members(found.params)
+    return found
 
 
 class Broker:
@@ -134,8 +148,9 @@ class Broker:
         command: Sequence[str] = (),
     ) -> None:
         self._database = Database(path, SCHEMA, VERSION)
+        self._table = _Table(path)
         self._limits = limits
-        self._run = run
+        self._name = run
         self._clock = clock
         self._crew = crew
         self.command = tuple(command)
@@ -143,6 +158,7 @@ class Broker:
         self._failed = -RETRY
         self._alive: Callable[[str], bool] | None = None
         self._opening = anyio.Lock()
+        self._writing = anyio.Lock()
         self._signals = Signals()
         self._watched_until = 0.0
 
@@ -199,7 +215,7 @@ class Broker:
             asked=now,
             expires=now + (self._limits.question if seconds is None else seconds),
             survives=survives,
-            run=self._run,
+            run=self._name,
         )
         if len(bytes(question.params)) > self._limits.question_bytes:
             return _over("question_bytes", "the question is too large to be kept for people")
@@ -236,7 +252,7 @@ class Broker:
 
     async def withdraw(self, upstream: str, why: str) -> int:
         """Cancels the questions of this run that an upstream asked which is gone; returns how many."""
-        mine = [one for one in await self._find(State.PENDING) if (one.upstream, one.run) == (upstream, self._run)]
+        mine = [one for one in await self._find(State.PENDING) if (one.upstream, one.run) == (upstream, self._name)]
         return sum([isinstance(await self._settle(one.id, State.CANCELLED, why), Pending) for one in mine])
 
     async def close(self) -> None:
@@ -262,7 +278,7 @@ class Broker:
 
     async def show(self, name: str) -> Pending | None:
         """One question; None if there is none of this id."""
-        return await self._do(lambda connection: _get(connection, name), write=False)
+        return await self._do(lambda connection: self._table.get(connection, name), write=False)
 
     async def answer(self, name: str, value: object) -> Pending | str:
         """Answers a question.
@@ -292,16 +308,18 @@ class Broker:
     # Within
 
     def _insert(self, connection: sqlite3.Connection, question: Pending) -> Pending | ErrorValue:
-        for limit, most, whose, statement in (
-            ("questions", self._limits.questions, (), "SELECT count(*) FROM questions WHERE state = 'pending'"),
+        # What is over its deadline no longer counts, though nobody may be left to settle it.
+        waiting = "SELECT count(*) FROM questions WHERE state = 'pending' AND expires > ?"
+        for limit, most, statement, values in (
+            ("questions", self._limits.questions, waiting, (question.asked,)),
             (
                 "upstream_questions",
                 self._limits.upstream_questions,
-                (question.upstream,),
-                "SELECT count(*) FROM questions WHERE state = 'pending' AND upstream = ?",
+                f"{waiting} AND upstream = ?",
+                (question.asked, question.upstream),
             ),
         ):
-            if connection.execute(statement, whose).fetchone()[0] >= most:
+            if connection.execute(statement, values).fetchone()[0] >= most:
                 return _over(limit, "too many questions wait for people")
         while True:
             name = "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
@@ -316,12 +334,14 @@ class Broker:
     async def _settle(self, name: str, state: State, why: str, result: Raw = _NULL) -> Pending | str:
         """Settles a question that is pending; one of several wins."""
         now = self._clock()
-        found = await self._do(lambda connection: _settle(connection, name, now, state=state, why=why, result=result))
+        found = await self._do(
+            lambda connection: self._table.settle(connection, name, now, state=state, why=why, result=result)
+        )
         self._signals.fire(name)
         return _without_answer(found) if isinstance(found, Pending) else found
 
     async def _find(self, *states: State) -> list[Pending]:
-        return await self._do(lambda connection: _find(connection, *states), write=False)
+        return await self._do(lambda connection: self._table.find(connection, *states), write=False)
 
     async def _do(self, work: Callable[[sqlite3.Connection], T], *, write: bool = True) -> T:
         """Does something with the file; see `Database.run`.
@@ -334,6 +354,25 @@ class Broker:
         return await self._told(work, write=write)
 
     async def _told(self, work: Callable[[sqlite3.Connection], T], *, write: bool = True) -> T:
+        """Does something with the file; see `_run`.
+
+        Where writing fails, whoever comes in the next `RETRY` seconds hears so at once: a file that another program
+        holds would cost each of them the wait for it, one after the other.
+        """
+        if not write:
+            return await self._run(work, write=False)
+        async with self._writing:
+            if 0 <= self._clock() - self._failed < RETRY:
+                raise StoreError(self.problem)
+            try:
+                found = await self._run(work)
+            except StoreError:
+                self._failed = self._clock()
+                raise
+            self._failed = -RETRY
+            return found
+
+    async def _run(self, work: Callable[[sqlite3.Connection], T], *, write: bool = True) -> T:
         """Does something with the file, and tells the operator of what is wrong with that, once."""
         try:
             found = await self._database.run(work, write=write)
@@ -353,19 +392,18 @@ class Broker:
             alive, now = self._alive, self._clock()
             if alive is None:
                 return 0, 0
-            if 0 <= now - self._failed < RETRY:
-                raise StoreError(self.problem)
-            try:
-                await self._told(lambda connection: _forget(connection, now - _KEPT))
-                left = await self._told(lambda connection: _find(connection, State.PENDING), write=False)
-                left = [one for one in left if one.run != self._run and not alive(one.run)]
+
+            def look(connection: sqlite3.Connection) -> tuple[int, int]:
+                _forget(connection, now - _KEPT)
+                left = self._table.find(connection, State.PENDING)
+                left = [one for one in left if one.run != self._name and not alive(one.run)]
                 over = [one for one in left if not one.survives or now >= one.expires]
-                await self._told(lambda connection: _end(connection, over, now))
-            except StoreError:
-                self._failed = now
-                raise
+                self._table.end(connection, over, now)
+                return len(left) - len(over), len(over)
+
+            found = await self._told(look)
             self._alive = None
-            return len(left) - len(over), len(over)
+            return found
 
     async def _ask_command(self, question: Pending) -> None:
         """Asks the operator's command; what is no answer of it leaves the question to people."""
@@ -417,7 +455,7 @@ def _result(question: Pending, value: object) -> Raw | str:
     """The result that an answer makes; or why it is none."""
     match question.kind:
         case QuestionKind.FORM:
-            schema = msgspec.json.decode(question.params, type=dict[str, Raw]).get("requestedSchema", Raw(b"{}"))
+            schema = _members(question.params).get("requestedSchema", Raw(b"{}"))
             problem = check(schema, Raw(_encode(value)))
             return problem or Raw(_encode({"action": "accept", "content": value}))
         case QuestionKind.URL:
@@ -452,42 +490,51 @@ def _write(connection: sqlite3.Connection, question: Pending) -> None:
     )
 
 
-def _get(connection: sqlite3.Connection, name: str) -> Pending | None:
-    row = connection.execute("SELECT question FROM questions WHERE id = ?", (name,)).fetchone()
-    return None if row is None else _read(row[0])
+class _Table:
+    """The questions in the file, of which those that cannot be read are left out.
 
+    Args:
+        path: The file.
+    """
 
-def _find(connection: sqlite3.Connection, *states: State) -> list[Pending]:
-    """Questions of these states, the oldest first; of each the youngest `_SHOWN`."""
-    rows: list[Pending] = []
-    for state in states:
-        found = connection.execute(
-            "SELECT question FROM questions WHERE state = ? ORDER BY asked DESC LIMIT ?", (state, _SHOWN)
-        )
-        rows += [_read(row[0]) for row in found]
-    return sorted(rows, key=lambda one: (one.asked, one.id))
+    def __init__(self, path: Path) -> None:
+        self._rows = Rows(path, "question", _read)
 
+    def get(self, connection: sqlite3.Connection, name: str) -> Pending | None:
+        """The question of this id."""
+        row = connection.execute("SELECT rowid, question FROM questions WHERE id = ?", (name,)).fetchone()
+        return None if row is None else self._rows.read(*row)
 
-def _settle(
-    connection: sqlite3.Connection, name: str, now: float, *, state: State, why: str, result: Raw = _NULL
-) -> Pending | str:
-    question = _get(connection, name)
-    if question is None or question.state is not State.PENDING:
-        return _not_pending(name, question)
-    if now >= question.expires and state is not State.EXPIRED:
-        return f"the question {name} is over its deadline"
-    settled = msgspec.structs.replace(question, state=state, why=why, result=result)
-    _write(connection, settled)
-    return settled
+    def find(self, connection: sqlite3.Connection, *states: State) -> list[Pending]:
+        """Questions of these states, the oldest first; of each the youngest `_SHOWN`."""
+        statement = "SELECT rowid, question FROM questions WHERE state = ? ORDER BY asked DESC, id LIMIT ?"
+        found: list[Pending] = []
+        for state in states:
+            found += self._rows.first(
+                _SHOWN, lambda limit, state=state: connection.execute(statement, (state, limit)).fetchall()
+            )
+        return sorted(found, key=lambda one: (one.asked, one.id))
 
+    def settle(
+        self, connection: sqlite3.Connection, name: str, now: float, *, state: State, why: str, result: Raw = _NULL
+    ) -> Pending | str:
+        """Settles a question that is pending; returns it, or why that cannot be."""
+        question = self.get(connection, name)
+        if question is None or question.state is not State.PENDING:
+            return _not_pending(name, question)
+        if now >= question.expires and state is not State.EXPIRED:
+            return f"the question {name} is over its deadline"
+        settled = msgspec.structs.replace(question, state=state, why=why, result=result)
+        _write(connection, settled)
+        return settled
 
-def _end(connection: sqlite3.Connection, questions: Sequence[Pending], now: float) -> None:
-    """Settles questions of runs that ended."""
-    for question in questions:
-        late = now >= question.expires
-        state = State.EXPIRED if late else State.CANCELLED
-        why = "nobody answered in time" if late else "the gateway was started anew"
-        _settle(connection, question.id, now, state=state, why=why)
+    def end(self, connection: sqlite3.Connection, questions: Sequence[Pending], now: float) -> None:
+        """Settles questions of runs that ended."""
+        for question in questions:
+            late = now >= question.expires
+            state = State.EXPIRED if late else State.CANCELLED
+            why = "nobody answered in time" if late else "the gateway was started anew"
+            self.settle(connection, question.id, now, state=state, why=why)
 
 
 def _forget(connection: sqlite3.Connection, before: float) -> None:

@@ -45,6 +45,9 @@ _log = logging.getLogger(__name__)
 COLLECT: Final = (10_000, 10, 10)
 """When cycles are looked for: by Python's own measure (700 new objects) that takes an eighth of every relayed call."""
 
+ANNOUNCE: Final = 5.0
+"""Seconds after which a gateway that could not write where it is tries again: a full disk may be full for a while."""
+
 STDIO: Final = Principal("stdio")
 """The host on our own standard input and output."""
 
@@ -239,7 +242,15 @@ class _Running:
             started=self.started,
         )
         if problem := announce(self.folder, run):
-            _log.warning("the status command will not find this gateway: %s", problem)
+            _log.warning("the status command does not find this gateway yet: %s", problem)
+            self.crew.spawn(self._announce_later(run), "announcement")
+
+    async def _announce_later(self, run: Run) -> None:
+        problem = "not tried again yet"
+        while problem:
+            await anyio.sleep(ANNOUNCE)
+            problem = announce(self.folder, run)
+        _log.warning("the status command finds this gateway now")
 
     def _status(self) -> object:
         from troth._version import version

@@ -16,7 +16,18 @@ import anyio
 import msgspec
 
 from troth.bridge.errors import INTERNAL, ErrorValue
-from troth.tasks.model import LIMIT_REACHED, MOVES, Outcome, Page, Requester, Status, Task, TaskLimits, unknown
+from troth.tasks.model import (
+    LIMIT_REACHED,
+    MOVES,
+    Outcome,
+    Page,
+    Requester,
+    Status,
+    StoreError,
+    Task,
+    TaskLimits,
+    unknown,
+)
 from troth.tasks.signals import Signals
 
 if TYPE_CHECKING:
@@ -384,10 +395,17 @@ class Engine:
         return len(over)
 
     async def keep_time(self) -> None:
-        """Sweeps for ever; belongs into a task of whoever owns the engine."""
+        """Sweeps for ever; belongs into a task of whoever owns the engine. What a store cannot do is said once."""
+        problem = ""
         while True:
             try:
                 swept = await self.sweep()
+                problem = ""
+            except StoreError as error:
+                if problem != str(error):
+                    problem = str(error)
+                    _log.error("tasks whose time is over cannot be swept away: %s", error)
+                swept = 0
             except Exception:
                 _log.exception("tasks whose time is over cannot be swept away")
                 swept = 0

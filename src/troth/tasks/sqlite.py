@@ -1,17 +1,17 @@
 """A store in a SQLite file: what it keeps survives the process.
 
-A row that cannot be read costs its own task only: lists leave it out, the log says so once, and it stays in the file.
+A row that cannot be read costs its own task only; see `troth.tasks.rows`.
 """
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from troth.tasks.database import Database
 from troth.tasks.model import Outcome, StoreError, Task
+from troth.tasks.rows import UNREADABLE, Rows
 from troth.tasks.store import bare, page_of
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from troth.tasks.model import Page
-
-_log = logging.getLogger(__name__)
 
 VERSION: Final = 1
 SCHEMA: Final = (
@@ -33,9 +31,6 @@ SCHEMA: Final = (
     "CREATE INDEX by_end ON tasks (expires)",
     "CREATE INDEX unfinished ON tasks (id) WHERE NOT ended",
 )
-
-_UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
-"""What a row raises that does not hold what was written."""
 
 _encode = msgspec.json.Encoder().encode
 _task = msgspec.json.Decoder(Task).decode
@@ -51,7 +46,7 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path, SCHEMA, VERSION)
-        self._damaged: set[int] = set()
+        self._rows = Rows(path, "task", _task)
 
     async def create(self, task: Task) -> None:
         """See `Store.create`."""
@@ -68,10 +63,15 @@ class SqliteStore:
 
     async def get(self, task_id: str) -> Task | None:
         """See `Store.get`."""
-        rows = await self._rows("SELECT task, outcome FROM tasks WHERE id = ?", task_id)
+        row = await self._database.run(
+            lambda connection: connection.execute(
+                "SELECT task, outcome FROM tasks WHERE id = ?", (task_id,)
+            ).fetchone(),
+            write=False,
+        )
         try:
-            return _joined(*rows[0]) if rows else None
-        except _UNREADABLE as error:
+            return None if row is None else _joined(*row)
+        except UNREADABLE as error:
             raise StoreError(f"{self._database.path}: a task in it is damaged: {error}") from error
 
     async def update(self, task: Task) -> bool:
@@ -131,30 +131,13 @@ class SqliteStore:
         """See `Store.close`."""
         await self._database.close()
 
-    async def _rows(self, statement: str, *values: Any) -> list[tuple[Any, Any]]:
-        return await self._database.run(
-            lambda connection: connection.execute(statement, values).fetchall(), write=False
-        )
-
     async def _list(self, statement: str, *values: Any, most: int) -> list[Task]:
         """The first tasks, of those that can be read; the last parameter of the statement is how many rows."""
-        while True:
-            limit = most + len(self._damaged)
-            rows = await self._rows(statement, *values, limit)
-            tasks = [task for row in rows if (task := self._whole(*row)) is not None]
-            # Rows that are found to be damaged now are looked past in the next round.
-            if len(tasks) >= most or len(rows) < limit:
-                return tasks[:most]
 
-    def _whole(self, row: int, task: bytes) -> Task | None:
-        """The task of a row; None if it cannot be read. Its id is not logged: who has it may have the task."""
-        try:
-            return _task(task)
-        except _UNREADABLE as error:
-            if row not in self._damaged:
-                self._damaged.add(row)
-                _log.error("%s: the task in row %d is damaged and left out: %s", self._database.path, row, error)
-            return None
+        def read(connection: sqlite3.Connection) -> list[Task]:
+            return self._rows.first(most, lambda limit: connection.execute(statement, (*values, limit)).fetchall())
+
+        return await self._database.run(read, write=False)
 
 
 def _changing(task: Task) -> tuple[float, bool, int, bytes, bytes | None]:

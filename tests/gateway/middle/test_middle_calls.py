@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import aiohttp
 import pytest
-from middle_gateway import MODERN, Legacy, Modern, Served, serving
+from middle_gateway import CALM, MODERN, PATIENCE, Legacy, Modern, Served, serving
 from middle_site import META, OLD, Site, host, site, until
 
 from troth.gateway.report import report
@@ -542,3 +544,39 @@ async def test_a_call_that_a_forgotten_session_refused_is_sent_on_the_new_one(re
         for call in calls:
             assert (await call).result["content"]
         assert (one.count("initialize"), len(arrived)) == (2, 10)
+
+
+# The end of the gateway
+
+
+@pytest.mark.parametrize(("numbers", "cancelled"), [((11,), ()), ((11, 12), ()), ((11, 12, 13), (12,))])
+async def test_a_batch_that_a_stop_cuts_off_is_told_so_of_each_call_that_was_not_taken_back(
+    numbers: tuple[int, ...], cancelled: tuple[int, ...]
+) -> None:
+    calls = [{"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": "slow"}} for number in numbers]
+    pings = [{"jsonrpc": "2.0", "id": 14, "method": "ping"}] if len(numbers) > 1 else []
+    # The host outlives the gateway.
+    async with site(OLD) as one, aiohttp.ClientSession() as http:
+        held = Held(one)
+        async with (
+            serving(one.settings("one"), limits=replace(CALM, drain=0.05)) as served,
+            served.legacy("2025-03-26") as peer,
+        ):
+
+            async def post() -> tuple[int, Any]:
+                async with http.post(f"{served.url}/mcp", json=calls + pings, headers=peer.base) as response:
+                    return response.status, await response.json()
+
+            asked = spawn(post())
+            await held.call(len(numbers) - 1)
+            for number in cancelled:
+                await peer.notify("notifications/cancelled", {"requestId": number})
+                await one.hears("notifications/cancelled")
+        async with asyncio.timeout(PATIENCE):
+            status, answers = await asked
+    assert status == 503
+    told = {answer["id"]: answer for answer in answers}
+    assert len(told) == len(answers)
+    assert [told.pop(ping["id"])["result"] for ping in pings] == [{}] * len(pings)
+    assert sorted(told) == [number for number in numbers if number not in cancelled]
+    assert all("the gateway stops" in answer["error"]["message"] for answer in told.values())

@@ -260,10 +260,11 @@ class HttpServer:
         await self._ended(GRACE)
         self._app.dismiss()
         await self._ended(self._limits.drain)
-        self._app.close()
         for task in tuple(self._state.tasks):
             task.cancel()
         await self._ended(LAST)
+        # Sessions end last: with them end the calls of a batch, and what is owed to its host must be known before.
+        self._app.close()
         for connection in tuple(self._state.connections):
             connection.shutdown()
         await self._flushed(LAST)
