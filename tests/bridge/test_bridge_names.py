@@ -12,6 +12,7 @@ from troth.bridge import host_uri, name_problem, prefix_for, shown_name, upstrea
 from troth.bridge.names import MOST_NAME, MOST_PREFIX, MOST_SHOWN
 
 PREFIX = re.compile(r"[a-z][a-z0-9-]*")
+SCOTLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
 prefixes = st.from_regex(PREFIX, fullmatch=True)
 uris = st.one_of(
     st.text(),
@@ -101,6 +102,23 @@ def test_names_of_two_upstreams_never_meet(two, one, other):
         "a" * 128,
         "a" * MOST_NAME,
         "é",
+        "a\u00a0b",
+        "می\u200cخواهم",
+        "क्\u200cष",
+        "क्\u200dष",
+        "र\u200d्य",
+        "ന്\u200d",
+        "ᠮᠣᠩᠭᠣᠯ\u180bᠤ",
+        "ᠠ\u180eᠨ",
+        "葛\U000e0100",
+        "齒\ufe00",
+        "∩\ufe00",
+        "☺\ufe0e",
+        "ℹ\ufe0f",
+        "👩🏽\u200d💻",
+        "❤\ufe0f\u200d🔥",
+        "🏴\u200d☠\ufe0f",
+        f"{SCOTLAND} map",
     ],
 )
 def test_a_name_that_some_host_takes_passes(name):
@@ -123,6 +141,28 @@ def test_a_name_that_some_host_takes_passes(name):
         ("\ufe0fread", "shown as nothing"),
         ("✏\u200dread", "shown as nothing"),
         ("read\u200d✏", "shown as nothing"),
+        *((f"e{letter}\u0301t\u00e9", "shown as nothing") for letter in "\u200c\u200d\ufe0f"),
+        *((f"\u00e9{letter}", "shown as nothing") for letter in ("\ufe0f", "\ufe0f\ufe0f", "\U000e0100", "\u180b")),
+        ("a\ufff9b\ufffac\ufffb", "shown as nothing"),
+        ("😀\ufe0f\ufe0f", "shown as nothing"),
+        ("葛\U000e0100\U000e0100", "shown as nothing"),
+        ("工\ufe0f", "shown as nothing"),
+        ("a\ufe0f\u20e3", "shown as nothing"),
+        ("+\ufe0f", "shown as nothing"),
+        ("1\ufe0e", "shown as nothing"),
+        ("می\u200c\u200cخ", "shown as nothing"),
+        ("می\u200c", "shown as nothing"),
+        ("\u200cمی", "shown as nothing"),
+        ("٣\u200c٣", "shown as nothing"),
+        ("ре\u200dре", "shown as nothing"),
+        ("read\u200dه", "shown as nothing"),
+        ("😀\u200c😀", "shown as nothing"),
+        ("a\ufe0f\u200d😀", "shown as nothing"),
+        (SCOTLAND[:-1], "shown as nothing"),
+        (SCOTLAND[1:], "shown as nothing"),
+        (SCOTLAND.replace("\U000e0073", "\U000e0074"), "shown as nothing"),
+        *((f"{blank}read", "begins or ends with a blank") for blank in " \u00a0\u2003\u3000"),
+        *((f"read{blank}", "begins or ends with a blank") for blank in " \u00a0\u2003\u3000"),
         ("a" * (MOST_NAME + 1), "more than 512"),
     ],
 )

@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Raw
 
 from troth.bridge import (
@@ -24,6 +26,7 @@ from troth.bridge import (
     spared,
 )
 from troth.bridge.model import BESIDE, MEMBERS
+from troth.bridge.scan import MOST_TOKENS, shallow
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {"a": 1}}}
 
@@ -339,7 +342,9 @@ def test_nesting_is_bounded_exactly() -> None:
 def test_what_only_breaks_a_limit_inside_is_known_by_its_id_and_kept() -> None:
     found = refused(nested(129) + b"\n")
     assert (found.id, found.kind, found.line) == (1, Kind.RESPONSE, nested(129))
-    assert refused(nested(100_000)).line == b""
+    # Readers of JSON go no thousand levels down: what is below the limit is emptied then.
+    for depth in (1_000, 100_000):
+        assert refused(nested(depth)) == Bad(-32600, found.reason, 1, Kind.RESPONSE, nested(129).replace(b"1]", b"]"))
     # What is wrong beside that is said in its place.
     assert bad(read(nested(129).replace(b'"id":1', b'"id":1,"id":2'))) == (
         -32602,
@@ -389,6 +394,49 @@ def test_items_that_break_a_limit_are_left_out_of_their_list(inside: str, why: s
 def test_what_breaks_a_limit_elsewhere_is_not_spared(body: str, reason: str) -> None:
     line = refused(('{"jsonrpc":"2.0","id":7,%s}' % (body % LONG)).encode()).line
     assert bad(spared(line, "tools"))[1] == reason
+
+
+@pytest.mark.parametrize("pair", [("[", "1", "]"), ('[{"]\\"}":', '"[{\\""', "}]")])
+def test_an_item_that_no_reader_of_json_can_go_down_is_left_out_of_its_list(pair: tuple[str, str, str]) -> None:
+    line = '{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"a"},{"name":"bad","x":%s},{"name":"b]"}]}}'
+    opening, inside, closing = pair
+    found = spared(refused((line % (opening * 50_000 + inside + closing * 50_000)).encode()).line, "tools")
+    assert isinstance(found, Spared)
+    assert raws(found.frame.parts) == {"tools": b'[{"name":"a"},{"name":"b]"}]'}
+    ((left, why),) = found.left
+    assert bytes(left).startswith(b'{"name":"bad","x":[')
+    assert why == "nested deeper than 125 levels"
+
+
+def test_what_readers_of_json_cannot_go_down_is_told_from_what_is_no_json() -> None:
+    start = b'{"jsonrpc":"2.0","id":1,"result":' + b"[" * 2_000
+    for end in (b"", b"]", b"]" * 2_000, b"]" * 2_001 + b"}", b'"', b'"\\', b'"' + b'\\"' * 100_000):
+        assert bad(read(start + end))[:2] == (-32700, "no valid JSON")
+    assert bad(read(start + b'[""],' * MOST_TOKENS + b"]" * 2_000 + b"}"))[:3] == (
+        -32600,
+        "nested deeper than 128 levels",
+        None,
+    )
+
+
+@given(
+    st.recursive(
+        st.integers() | st.text('a"\\[]{}'), lambda inner: st.lists(inner) | st.dictionaries(st.text("a]}"), inner)
+    ),
+    st.integers(0, 5),
+)
+def test_emptying_what_nests_too_deep_leaves_all_else(value: object, depth: int) -> None:
+    def emptied(part: Any, level: int) -> object:
+        if isinstance(part, list):
+            return [emptied(one, level + 1) for one in part] if level < depth else []
+        if isinstance(part, dict):
+            members = part.items()
+            return {name: emptied(one, level + 1) for name, one in members} if level < depth else {}
+        return part
+
+    raw = json.dumps(value).encode()
+    assert json.loads(shallow(raw, depth)) == emptied(value, 0)
+    assert shallow(shallow(raw, depth), depth) == shallow(raw, depth)
 
 
 def test_many_brackets_are_not_deep() -> None:

@@ -295,6 +295,65 @@ def test_a_result_of_a_tool_without_content_has_none_and_null_is_no_member(sourc
 
 
 @pytest.mark.parametrize("target", REVISIONS)
+@pytest.mark.parametrize("source", REVISIONS)
+@pytest.mark.parametrize("space", ["", " "])
+def test_null_in_the_place_of_an_object_is_no_member(source, target, space):
+    typed = '"resultType":"complete",' if source == NEW else ""
+    sort = {"resultType": "complete"} if target == NEW else {}
+    for nulls in ("_meta", "structuredContent"):
+        for body in ('{%s"content":[],%s}', '{%s"content":[],%s,"isError":false}', '{%s%s,"content":[]}'):
+            said = raw_response(body % (typed, f'"{nulls}":{space}null'))
+            for more in ({}, {"prefix": "fs"}, {"inline": True}):
+                got = relayed(said, "tools/call", source, target, **more)
+
+                if (nulls, source) == ("structuredContent", NEW):
+                    # There it may be any JSON, and what is no object stands as text for those before.
+                    assert got.pop("structuredContent", "text") == (None if target == NEW else "text")
+                    assert got.pop("content") == ([] if target == NEW else [{"type": "text", "text": "null"}])
+                    got["content"] = []
+                got.pop("isError", None)
+                assert got == {"content": [], **sort}
+
+
+@pytest.mark.parametrize("target", REVISIONS)
+@pytest.mark.parametrize("source", REVISIONS)
+@pytest.mark.parametrize(
+    "members",
+    [
+        '"content":[],"content":5',
+        f'"content":[{LONG}],"content":null',
+        '"content":[],"isError":"x","isError":false',
+        f'"content":[{LONG}],"isError":"x","isError":true',
+    ],
+)
+def test_a_result_of_a_tool_with_a_member_twice_is_refused(source, target, members):
+    typed = ',"resultType":"complete"' if source == NEW else ""
+    got = answer(raw_response(f"{{{members}{typed}}}"), 1, method="tools/call", source=source, target=target)
+
+    assert isinstance(got, Bad)
+    assert got.code == INTERNAL
+    assert "twice" in got.reason
+
+
+@pytest.mark.parametrize("target", REVISIONS)
+@pytest.mark.parametrize("source", REVISIONS)
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ('"task":{"taskId":"1","status":"working"}', "a task, which nobody asked for"),
+        ('"content":null,"task":{}', "a task, which nobody asked for"),
+        ('"toolResult":{"a":1}', "malformed: toolResult stands in no revision; content belongs here"),
+    ],
+)
+def test_what_stands_in_the_place_of_content_is_no_empty_success(source, target, members, reason):
+    typed = ',"resultType":"complete"' if source == NEW else ""
+    got = answer(raw_response(f"{{{members}{typed}}}"), 1, method="tools/call", source=source, target=target)
+
+    assert isinstance(got, Bad)
+    assert (got.code, got.reason) == (INTERNAL, f"the upstream's answer is {reason}")
+
+
+@pytest.mark.parametrize("target", REVISIONS)
 def test_structured_content_alone_is_a_result(target):
     got = relayed(response({"structuredContent": {"a": 1}}), "tools/call", OLD, target)
 

@@ -42,7 +42,7 @@ from troth.bridge.model import (
     Id,
     Kind,
 )
-from troth.bridge.scan import deeper, longer, one_line, paired
+from troth.bridge.scan import deeper, longer, one_line, paired, shallow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,7 +181,9 @@ def _clean(data: bytes, limits: FrameLimits, decode: Callable[[bytes], _T]) -> t
     except UnicodeDecodeError:
         return Bad(NOT_JSON, "no valid UTF-8")
     except RecursionError:
-        return Bad(NOT_A_MESSAGE, _too_deep(limits))
+        # Too deep for whoever reads JSON: without its depths it is known whose it is, and the limit is broken still.
+        rest = shallow(data, limits.depth)
+        return Bad(NOT_A_MESSAGE, _too_deep(limits)) if rest == data else _clean(rest, limits, decode)
     line = one_line(data, ascii=ascii_only)
     return (value if line is data else decode(line)), line, broken(data, limits)
 

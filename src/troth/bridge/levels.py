@@ -192,7 +192,7 @@ def apart(kind: Kind, body: Raw, identity: Id | None) -> tuple[Mapping[str, Raw]
     if isinstance(parts, Fault):
         return Bad(BAD_PARAMS, parts.reason, identity, kind)
     raw = parts.get("_meta")
-    if raw is None:
+    if raw is None or (kind is Kind.RESPONSE and raw == _NULL):
         return parts, {}
     meta = check(raw, META) if len(raw) > REPEATED else _repeated_meta(bytes(raw))
     if isinstance(meta, Fault):

@@ -66,7 +66,10 @@ class Bad(msgspec.Struct, frozen=True):
     kind: Kind | None = None
     """What the message would have been, where that is known. A request is answered; a response ends its exchange."""
     line: bytes = b""
-    """The message as one line, where all that is wrong is how deep something in it nests, or how long a number is."""
+    """The message as one line, where all that is wrong is how deep something in it nests, or how long a number is.
+
+    What nests deeper than readers of JSON go is emptied in it below the limit.
+    """
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):

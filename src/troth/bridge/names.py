@@ -40,18 +40,35 @@ _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 Source: Unicode, ``Bidi_Control``.
 """
-_PICTURE = "[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]"
 _UNSEEN = re.compile(
-    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff0-\ufff8"
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
-    rf"|(?<!{_PICTURE})\u200d|\u200d(?!{_PICTURE})"
-    "|(?<![^\0-\x7f])[\ufe00-\ufe0f\U000e0100-\U000e01ef](?!\u20e3)"
 )
-"""Characters that are shown as nothing, so that one name passes for another.
+"""Characters that are shown as nothing, so that one name passes for another; `_SHAPING` only where they do nothing.
 
-What joins two pictures, and selects how one, or a character beyond ASCII, is drawn, is seen by what it does.
+Source: Unicode, ``Default_Ignorable_Code_Point``, and the marks of annotations.
+"""
+_SHAPING = re.compile("[\u180b-\u180f\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Characters that only change how those beside them are drawn: see `_does_nothing`."""
+_JOINERS = "\u200c\u200d"
+_AS_PICTURE = "\ufe0f"
+_KEYCAP = "\u20e3"
+_VIRAMA = 9
+"""Combining class of the signs that take the vowel from a letter of an Indic script."""
+_JOINED = re.compile("[\u0600-\u0dff\u1000-\u109f\u1780-\u18aa]")
+"""Scripts whose letters are drawn by what stands beside them: Arabic to Sinhala, Myanmar, Khmer, Mongolian."""
+_MONGOLIAN = re.compile("[\u1820-\u18aa]")
+_IDEOGRAPH = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_SYMBOLS = frozenset({"Sm", "So"})
+_DRAWN_TOO = frozenset("‼⁉ℹ〰🏻🏼🏽🏾🏿")
+"""Pictures that Unicode does not count among the symbols."""
+_FLAG = "\U0001f3f4"
+_AREAS = ("gbeng", "gbsct", "gbwls")
+_TAGS = "|".join("".join(chr(0xE0000 + ord(letter)) for letter in area) for area in _AREAS)
+_FLAGS = re.compile(f"{_FLAG}(?:{_TAGS})\U000e007f")
+"""The flags of England, Scotland and Wales: a black one with its area behind it. Others are shown as a black flag.
 
-Source: Unicode, ``Default_Ignorable_Code_Point``; UTS 51 (sequences of emoji).
+Source: UTS 51, emoji tag sequences.
 """
 
 
@@ -102,9 +119,48 @@ def name_problem(name: str) -> str:
         return f"the name has more than {MOST_NAME} characters"
     if not name.isprintable() and any(category(letter) in _UNPRINTED for letter in name):
         return "the name has a control character"
+    if name != name.strip():
+        return "the name begins or ends with a blank"
+    return "" if name.isascii() else _look_problem(name)
+
+
+def _look_problem(name: str) -> str:
+    """Why a name beyond ASCII passes for another, in words; empty if it does not."""
     if _TURNS.search(name):
         return "the name has a character that turns text around"
-    return "the name has a character that is shown as nothing" if _UNSEEN.search(name) else ""
+    # No name has a blank at its ends: it stands for what is beyond them.
+    text = f" {_FLAGS.sub(_FLAG, name)} "
+    shaping = (text[found.start() - 1 : found.end() + 1] for found in _SHAPING.finditer(text))
+    if _UNSEEN.search(text) or any(_does_nothing(*three) for three in shaping):
+        return "the name has a character that is shown as nothing"
+    return ""
+
+
+def _does_nothing(before: str, letter: str, after: str) -> bool:
+    """Whether a character of `_SHAPING` changes nothing where it stands.
+
+    The rules: both joiners belong after a sign that takes the vowel, and between letters of joined scripts; one joins
+    pictures too. Selectors of Mongolian belong after its letters, all others after an ideograph or a picture, and the
+    one for pictures within keycaps.
+
+    Source: RFC 5892, A.1 and A.2, without the types of joining; UTS 51 (sequences of emoji); UTS 37.
+    """
+    if letter in _JOINERS:
+        pictures = letter == "\u200d" and (before == _AS_PICTURE or _picture(before)) and _picture(after)
+        return not (pictures or combining(before) == _VIRAMA or (_joined(before) and _joined(after)))
+    if "\u180b" <= letter <= "\u180f":
+        return not _MONGOLIAN.match(before)
+    if letter == _AS_PICTURE:
+        return not (_picture(before) or (before in "0123456789#*" and after == _KEYCAP))
+    return not (_IDEOGRAPH.match(before) or (letter < _AS_PICTURE and _picture(before)))
+
+
+def _joined(letter: str) -> bool:
+    return _JOINED.match(letter) is not None and category(letter)[0] in "LM"
+
+
+def _picture(letter: str) -> bool:
+    return letter in _DRAWN_TOO or (not letter.isascii() and category(letter) in _SYMBOLS)
 
 
 def host_uri(prefix: str, uri: str) -> str:

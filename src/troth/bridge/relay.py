@@ -9,6 +9,7 @@ Text is never touched, also where it mentions a name or a URI.
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -74,6 +75,7 @@ _NEEDED: Mapping[str, frozenset[str]] = {
 _ESCAPE = b"\\u00"
 """How a letter of a name looks when it is escaped: a search for the name would not find it."""
 _COMPLETE = Raw(b'"complete"')
+_NULLLESS = frozenset({"_meta", "isError"})
 
 
 def outgoing(frame: Frame, target: str, *, params: Mapping[str, object] | None = None) -> Outgoing:
@@ -110,7 +112,8 @@ def answer(
         prefix: Prefix of the upstream, put before the URIs of resources.
         inline: Whether links to resources become text, for a host that gets no resources.
 
-    A result of a tool that has no content, or null in the place of a member, is mended.
+    A result of a tool that has no content, or null in the place of a member, is mended; null is a value only as
+    structured content of a revision in which that may be any JSON.
 
     Returns:
         One line without its end, or -32603 for a result that does not end the call (it asks for input, or is a task),
@@ -126,9 +129,9 @@ def answer(
     parts = found.parts or {}
     if form.typed and (sort := parts.get("resultType", _COMPLETE)) != _COMPLETE and text(sort) != "complete":
         return Bad(INTERNAL, f"the upstream's answer is {_sort(sort)}, and only complete ones pass", id, Kind.RESPONSE)
-    mended = _tool_result(parts) if form.tool else None
+    mended = _tool_result(parts, form) if form.tool else None
     if isinstance(mended, str):
-        return Bad(INTERNAL, f"the upstream's answer is malformed: {mended}", id, Kind.RESPONSE)
+        return Bad(INTERNAL, f"the upstream's answer is {mended}", id, Kind.RESPONSE)
     if mended is not None:
         parts = mended
         found = structs.replace(found, parts=parts)
@@ -225,6 +228,8 @@ class _Form:
     """Members of the top that the target lacks."""
     meta: frozenset[str]
     """Members of ``_meta`` at the top that it lacks."""
+    nullless: frozenset[str]
+    """Members of the result of a tool that null cannot be: where it stands, they are not there."""
     open_shape: bool
     """Whether structured content may be any JSON at the target."""
     top: tuple[bytes, ...]
@@ -253,6 +258,7 @@ def _form(definition: str, source: str, target: str) -> _Form:
         defaults=defaults,
         lacks=lacks,
         meta=meta,
+        nullless=_NULLLESS if source in OPEN_SHAPES else _NULLLESS | {"structuredContent"},
         open_shape=target in OPEN_SHAPES,
         top=_spellings(lacks | meta),
         deep=_spellings(below),
@@ -350,12 +356,15 @@ def _plain(body: Raw) -> bool:
     """
     view = memoryview(body)
     tail = bytes(view[-_LONG:])
-    head = tail if len(view) <= _LONG else bytes(view[: len(_CONTENT)])
-    return head.startswith(_CONTENT) and (tail.endswith(_FLAGGED) or _FLAG not in tail)
+    if not (tail if len(view) <= _LONG else bytes(view[: len(_CONTENT)])).startswith(_CONTENT):
+        return False
+    start = len(_CONTENT) if len(view) <= _LONG else 0
+    end = len(tail) - len(_FLAGGED[0]) if tail.endswith(_FLAGGED) else len(tail)
+    return _UNSURE.search(tail, start, end) is None
 
 
-def _tool_result(parts: Mapping[str, Raw]) -> Mapping[str, Raw] | str | None:
-    """The members of the result of a tool, mended; or what is wrong with it, in words; None if nothing is.
+def _tool_result(parts: Mapping[str, Raw], form: _Form) -> Mapping[str, Raw] | str | None:
+    """The members of the result of a tool, mended; or what it is instead, in words; None if nothing is wrong with it.
 
     Hosts that take the schema at its word refuse a result without content, and show its user something about their
     own insides; others take it as empty.
@@ -364,19 +373,28 @@ def _tool_result(parts: Mapping[str, Raw]) -> Mapping[str, Raw] | str | None:
     """
     content, flag = parts.get("content", _NULL), parts.get("isError", _FALSE)
     if flag not in (_FALSE, _TRUE, _NULL):
-        return "isError: true or false belongs here"
+        return "malformed: isError: true or false belongs here"
+    if content == _NULL and (other := _INSTEAD.keys() & parts.keys()):
+        return _INSTEAD[min(other)]
     if memoryview(content)[0] != ord("[") and content != _NULL:
-        return "content: an array belongs here"
-    if _NULL not in (content, flag):
+        return "malformed: content: an array belongs here"
+    nulls = {name for name in form.nullless if parts.get(name) == _NULL}
+    if content != _NULL and not nulls:
         return None
-    kept = {name: raw for name, raw in parts.items() if raw != _NULL or name != "isError"}
+    kept = {name: raw for name, raw in parts.items() if name not in nulls}
     return {**kept, "content": _EMPTY if content == _NULL else content}
 
 
 _NULL, _FALSE, _TRUE, _EMPTY = Raw(b"null"), Raw(b"false"), Raw(b"true"), Raw(b"[]")
 _CONTENT = b'{"content":['
-_FLAG = b'"isError"'
 _FLAGGED = (b'"isError":false}', b'"isError":true}')
+_UNSURE = re.compile(rb'"(?:content"|isError"|(?:_meta|structuredContent)"[ \t\r\n]*:[ \t\r\n]*null)')
+"""What stands in no plain result, but for content at its start and a flag at its end: a second one, or null."""
+_INSTEAD: Mapping[str, str] = {
+    "task": "a task, which nobody asked for",
+    "toolResult": "malformed: toolResult stands in no revision; content belongs here",
+}
+"""What some servers say in the place of content, and what a result with it is."""
 
 
 def _misshapen(parts: Mapping[str, Raw], form: _Form) -> bool:

@@ -358,13 +358,15 @@ async def test_an_item_that_nests_too_deep_costs_itself_only(
             assert f"one: {word} 'a:y' is left out: nested deeper than 125 levels" in status(served).notes
 
 
-async def test_on_a_pipe_what_nests_too_deep_costs_itself_only_and_no_waiting() -> None:
-    code = """
+@pytest.mark.parametrize("depth", [190, 5_000])
+async def test_on_a_pipe_what_nests_too_deep_costs_itself_only_and_no_waiting(depth: int) -> None:
+    code = (
+        f"depth = {depth}"
+        + """
 import json, sys
-deep = eval("[" * 190 + "]" * 190)
 opening = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
 tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("first", "deep", "last")]
-tools[1]["_meta"] = {"a/b": deep}
+tools[1]["_meta"] = {"a/b": "deep"}
 for line in sys.stdin:
     message = json.loads(line)
     first = "cursor" not in message.get("params", {})
@@ -374,10 +376,12 @@ for line in sys.stdin:
     elif message["method"] == "tools/list":
         answer = {"result": {"tools": [None, *tools[:2]], "nextCursor": "x"} if first else {"tools": tools[2:]}}
     elif message["method"] == "tools/call":
-        answer = {"result": {"content": [], "_meta": {"a/b": deep}}}
+        answer = {"result": {"content": [], "_meta": {"a/b": "deep"}}}
     if "id" in message:
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+        text = json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer})
+        print(text.replace('"a/b": "deep"', '"a/b":' + "[" * depth + "]" * depth), flush=True)
 """
+    )
     # What is not read at once would be waited for until the test times out.
     limits = Limits(coalesce=0.01, method=3600.0)
     async with serving(process("one", code), limits=limits) as served, served.legacy() as peer:
