@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from troth.wire.words import EXCERPT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class Line(NamedTuple):
@@ -25,10 +25,12 @@ class Lines:
 
     Args:
         limit: Longest line that is kept, in bytes.
+        dropped: Hears the last bytes of a line that was too long, up to `EXCERPT`, when it ends.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, dropped: Callable[[bytes], None] | None = None) -> None:
         self._limit = limit
+        self._dropped = dropped
         self._held = bytearray()
         self._skipping = False
 
@@ -41,8 +43,8 @@ class Lines:
 
     @property
     def rest(self) -> bytes:
-        """What came after the last line end."""
-        return bytes(self._held)
+        """What came after the last line end, unless that is too long already."""
+        return b"" if self._skipping else bytes(self._held)
 
     def _piece(self, piece: bytes, *, ends: bool) -> Iterator[Line]:
         if ends and not self._held and not self._skipping and len(piece) <= self._limit:
@@ -53,9 +55,14 @@ class Lines:
             if len(self._held) > self._limit:
                 yield Line(bytes(self._held[: EXCERPT + 1]), whole=False)
                 self._skipping = True
-                self._held.clear()
+                del self._held[:-EXCERPT]
             elif ends:
                 yield Line(bytes(self._held))
+        else:
+            self._held += piece[-EXCERPT:]
+            del self._held[:-EXCERPT]
+        if ends and self._skipping and self._dropped is not None:
+            self._dropped(bytes(self._held))
         if ends:
             self._skipping = False
             self._held.clear()

@@ -204,6 +204,31 @@ def test_junk_and_long_lines_are_dropped_and_counted_and_what_follows_arrives(
 
 
 @pytest.mark.parametrize(
+    ("form", "answers"),
+    [
+        ('{"jsonrpc": "2.0", "id": 7, "result": {"x": "%s"}}', True),
+        ('{"id":7,"jsonrpc":"2.0","error":{"x":"%s"}}', True),
+        ('{"result":{"x":"%s"},"jsonrpc":"2.0","id":7}', True),
+        ('{"jsonrpc":"2.0","result":["%s"],"id":7} ', True),
+        ('{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":"%s"}}', False),
+        ('{"method":"ping","params":{"x":"%s"},"id":7}', False),
+        ('{"result":{"x":"%s","y":{},"id":7}}', False),
+    ],
+)
+def test_a_request_whose_answer_is_too_long_for_a_line_ends(form: str, answers: bool) -> None:
+    code = f"import sys\nprint({form!r} % ('x' * 5000))\nprint('{{}}', flush=True)\nsys.stdin.read()"
+
+    async def test() -> None:
+        async with linked(process(code), Limits(line=1000)) as (_, heard):
+            await heard.until(lambda heard: heard.frames)
+        assert heard.values == [{}]
+        ends = [(7, "the answer has more than 1000 bytes")] if answers else []
+        assert [(key, problem.words) for key, problem in heard.ends if problem] == ends
+
+    run(test)
+
+
+@pytest.mark.parametrize(
     "code",
     ["while True: print('x')", "import sys\nwhile True: sys.stdout.write('x' * 100_000)"],
     ids=["lines", "one line"],

@@ -14,8 +14,10 @@ Rules of this file:
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,7 +30,7 @@ import anyio
 import anyio.to_thread
 
 from troth.bridge import one_line
-from troth.gateway.upstream.link import NO_HEADERS
+from troth.gateway.upstream.link import NO_HEADERS, Problem
 from troth.gateway.upstream.veil import Veil
 from troth.wire.exits import exit_code, exit_words
 from troth.wire.family import MARK, family, kill, living
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from troth.bridge import Id
     from troth.gateway.limits import Limits
     from troth.gateway.settings import UpstreamSettings
-    from troth.gateway.upstream.link import Problem, Receiver
+    from troth.gateway.upstream.link import Receiver
     from troth.wire.family import Member
 
 _log = logging.getLogger(__name__)
@@ -74,6 +76,12 @@ STDERR_LINES: Final = 20
 """Lines of standard error that are kept, the last ones."""
 
 _OPENINGS: Final = frozenset(b"{[")
+
+_VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
+_ID = rb'"id"\s*:\s*("[^"\\]*"|\d{1,18})\s*'
+_BEGINS: Final = re.compile(rb"\s*{\s*(?:(?:%b|%b),\s*){0,2}\"(?:result|error)\"\s*:" % (_VERSION, _ID))
+_ENDS: Final = re.compile(rb"[}\]]\s*(?:,\s*%b)?,\s*%b(?:,\s*%b)?}\s*\Z" % (_VERSION, _ID, _VERSION))
+"""How responses begin and end, as libraries write them. The brace that ends a line ends the message."""
 
 
 async def open_stdio(settings: UpstreamSettings, receiver: Receiver, limits: Limits) -> StdioLink:
@@ -144,7 +152,7 @@ class StdioLink:
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._veil = Veil(settings.env.values())
-        self._lines = Lines(limits.line)
+        self._lines = Lines(limits.line, self._dropped)
         self._errors = Lines(STDERR_LINE)
         self._last_words: deque[bytes] = deque(maxlen=STDERR_LINES)
         self._stdin: asyncio.WriteTransport | None = None
@@ -328,6 +336,14 @@ class StdioLink:
         if self._junk_row > JUNK:
             self._kill(FLOOD)
 
+    def _dropped(self, tail: bytes) -> None:
+        """A line that was too long is over: if it answered a request, that ends here."""
+        found = _answered(self._last_junk, tail)
+        if found is not None and not self.why and not self._closing:
+            self._junk_row = self._silence = 0
+            words = f"the answer has more than {self._limits.line} bytes"
+            self._receiver.ended(found, Problem(words=words))
+
     # Standard error
 
     def _stderr(self, chunk: bytes) -> None:
@@ -417,3 +433,10 @@ class StdioLink:
             last = self._errors.rest or self._last_words[-1]
             self.why += f"; its last words: {self._veil.quote(last)}"
         self._receiver.dead(self.why)
+
+
+def _answered(head: bytes, tail: bytes) -> Id | None:
+    """The request that a line answers of which only the ends are known; None if that is not clear."""
+    begins = _BEGINS.match(head)
+    found = begins and (begins[1] or ((ends := _ENDS.search(tail)) and ends[1]))
+    return cast("Id", json.loads(found)) if found else None
