@@ -199,8 +199,9 @@ def test_a_whole_result_is_given_as_json(gateway: Gateway) -> None:
 
 
 def test_no_gateway_and_no_question_are_told_apart(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = questions("show", "nobody")
-    assert (missing.exit_code, "no question nobody" in missing.stderr) == (1, True)
+    for command in (("show",), ("answer", "--json", "{}")):
+        missing = questions(*command, "nobody")
+        assert (missing.exit_code, "no question nobody" in missing.stderr) == (3, True)
     assert questions("decline", "nobody").exit_code == 3
     monkeypatch.setenv("XDG_STATE_HOME", str(gateway.folder / "elsewhere"))
     assert "No gateway runs" in questions("list").stderr
@@ -208,7 +209,8 @@ def test_no_gateway_and_no_question_are_told_apart(gateway: Gateway, monkeypatch
 
 def test_what_a_gateway_says_instead_is_told(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("troth.cli.running.ask", lambda *_a, **_k: (404, b'{"error":{"message":"let one"}}'))
-    assert questions("list").stderr == "Error: let one\n"
+    refused = questions("list")
+    assert (refused.exit_code, refused.stderr) == (3, "Error: let one\n")
     monkeypatch.setattr("troth.cli.running.ask", lambda *_a, **_k: (200, b"[]"))
     assert "no list of questions" in questions("list").stderr
     monkeypatch.setattr("troth.cli.running.ask", lambda *_a, **_k: (503, b"not json"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
 
@@ -148,7 +148,7 @@ def _questions(run: Run, query: str) -> list[dict[str, Any]]:
     status, data = ask(run, f"/questions{query}", taken=(404, 503))
     value = _object(data)
     if status != 200:
-        fail(_problem(value))
+        _refused(_problem(value))
     found = value.get("questions")
     if not isinstance(found, list):
         fail("The gateway answers with something that is no list of questions. Is it of another version?")
@@ -156,11 +156,9 @@ def _questions(run: Run, query: str) -> list[dict[str, Any]]:
 
 
 def _one(run: Run, name: str) -> dict[str, Any]:
-    from troth.cli.running import fail
-
     found = next((one for one in _questions(run, "?all") if one["id"] == name), None)
     if found is None:
-        fail(f"There is no question {name}. See those that wait: troth questions list")
+        _refused(f"There is no question {name}. See those that wait: troth questions list")
     return found
 
 
@@ -172,9 +170,16 @@ def _say(run: Run, said: Mapping[str, Any], *, end: bool = True) -> None:
     if status == 200:
         click.echo(f"{said['id']}: {_object(_object(data).get('question')).get('state', 'done')}")
         return
-    click.echo(f"Error: {_problem(_object(data))}", err=True)
+    problem = _problem(_object(data))
     if end:
-        sys.exit(REFUSED)
+        _refused(problem)
+    click.echo(f"Error: {problem}", err=True)
+
+
+def _refused(problem: str) -> NoReturn:
+    """Ends the command: the gateway is there, and does not do it."""
+    click.echo(f"Error: {problem}", err=True)
+    sys.exit(REFUSED)
 
 
 def _object(data: object) -> dict[str, Any]:

@@ -164,13 +164,21 @@ class Asked(NamedTuple):
         return self.error(bad.code, bad.reason)
 
     async def route(self, kind: ListKind, shown: str) -> Entry | None:
-        """Who owns a name. Names of upstreams that have not started yet are waited for."""
+        """Who owns a name. Names of upstreams that have not started yet are waited for.
+
+        None also for a URI in no list whose upstream has no resources: it is not asked for what it does not declare.
+        """
         entry = self.fleet.known.route(kind, shown)
         waiting = self.fleet.waiting()
         if waiting and (entry is None or (not entry.members and self.fleet.member(entry.source) in waiting)):
             # What no list has may need what its template says, once the templates are known.
             await self.fleet.settled()
             entry = self.fleet.known.route(kind, shown)
+        if entry is not None and kind == "resources" and not entry.members:
+            owner = self.fleet.member(entry.source)
+            conversation = owner.conversation if owner is not None else None
+            if conversation is not None and not conversation.capabilities.has(kind):
+                return None
         return entry
 
 

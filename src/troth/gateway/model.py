@@ -277,7 +277,7 @@ class Upstream(Protocol):
     name: str
     status: Status
     why: str
-    """Why it is not ready, in words; empty if it is."""
+    """Why it is not ready, in words; empty if it is. Any host may be told: what the process said is no part of it."""
 
     @property
     def conversation(self) -> Conversation | None:

@@ -16,7 +16,7 @@ from troth.gateway.asked import printable
 from troth.gateway.fetching import LISTS
 from troth.gateway.hiding import hidden
 from troth.gateway.status import HostStatus, Listed, Promise, Status, UpstreamStatus
-from troth.gateway.upstream.supervise import Supervisor, costs
+from troth.gateway.upstream.supervise import Supervisor, costs, in_full
 from troth.register import Side, register
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _upstream(member: Member, fleet: Fleet, principal: str) -> UpstreamStatus:
         prefix=member.prefix,
         transport=member.settings.transport,
         state=upstream.status,
-        why=upstream.why,
+        why=in_full(upstream.why, cost.last),
         retry=upstream.retry,
         era=conversation.era if conversation is not None else "",
         revision=conversation.revision if conversation is not None else "",

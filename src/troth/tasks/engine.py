@@ -48,7 +48,7 @@ _BATCH: Final = 200
 """Tasks that are read at once when all are looked through."""
 
 EXPIRED: Final = ErrorValue(INTERNAL, "The task's time to live ended before its work did")
-LOST: Final = ErrorValue(INTERNAL, "The task was lost when its server stopped, and may have had effects")
+LOST: Final = ErrorValue(INTERNAL, "The task was lost in a restart, and may have had effects")
 FAULT: Final = ErrorValue(INTERNAL, "The work of this task failed inside the server")
 BUSY: Final = ErrorValue(INTERNAL, "The task changes all the time; ask again")
 

@@ -4,6 +4,7 @@
 
 Each line that it reads goes to LOG. The tool `do` takes `say`: messages to write at once, in which `$id` and `$token`
 are those of the call, and it answers only if one of them is an answer. Of the tool `answer`, `say` answers other calls.
+The tool `fall` says its last words on standard error instead.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 DECLARED = {"tools": {"listChanged": True}, "logging": {}}
-TOOLS = [{"name": name, "description": name, "inputSchema": {"type": "object"}} for name in ("do", "answer")]
+TOOLS = [{"name": name, "description": name, "inputSchema": {"type": "object"}} for name in ("do", "answer", "fall")]
 
 
 def result(message: Any, era: str) -> Any:
@@ -43,6 +44,8 @@ def main(era: str, log: str) -> None:
             if "method" not in message or request is None:
                 continue
             if message["method"] == "tools/call":
+                if message["params"]["name"] == "fall":
+                    sys.exit("\n".join(message["params"]["arguments"]["say"]))
                 token = json.dumps(message["params"].get("_meta", {}).get("progressToken"))
                 for text in message["params"]["arguments"].get("say", []):
                     print(text.replace("$id", json.dumps(request)).replace("$token", token), flush=True)

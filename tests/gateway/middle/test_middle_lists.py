@@ -471,3 +471,25 @@ async def test_resources_are_read_and_named_by_the_uri_that_the_host_knows(upstr
         assert unknown.error["code"] == (-32602 if revision == MODERN else -32002)
         assert unknown.error["data"] == {"uri": "nobody+note://x"}
         assert (await peer.ask("prompts/get", {"name": "nobody"})).error["code"] == -32602
+
+
+async def test_a_server_without_resources_and_prompts_is_asked_for_none(upstream: str, revision: str) -> None:
+    async with (
+        site(upstream) as one,
+        site(upstream, variant="tools-only") as two,
+        serving(one.settings("one", prefix="one"), two.settings("two", prefix="two")) as served,
+        host(served, revision) as peer,
+    ):
+        await served.ready()
+        uri = "two+file:///x"
+        methods = ("resources/read",) if revision == MODERN else ("resources/read", "resources/subscribe")
+        for method in methods:
+            told = await peer.ask(method, {"uri": uri})
+            assert told.error["code"] == (-32602 if revision == MODERN else -32002)
+            assert told.error["data"] == {"uri": uri}
+            assert two.count(method) == 0
+        assert (await peer.ask("prompts/get", {"name": "two__x"})).error["code"] == -32602
+        assert two.count("prompts/get") == 0
+        reference = {"type": "ref/resource", "uri": uri}
+        told = await peer.ask("completion/complete", {"ref": reference, "argument": {"name": "a", "value": ""}})
+        assert told.error["code"] == -32602

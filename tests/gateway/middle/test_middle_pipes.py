@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from middle_gateway import MODERN, Legacy, serving
+from middle_gateway import CALM, MODERN, Legacy, serving
 from middle_site import host, until
 
-from troth.gateway.settings import Transport, UpstreamSettings
+from troth.gateway.model import Status
+from troth.gateway.report import report
+from troth.gateway.settings import Share, Transport, UpstreamSettings
 
 if TYPE_CHECKING:
     from middle_gateway import Modern
@@ -155,3 +158,31 @@ async def test_a_process_that_ends_in_the_middle_of_a_call_ends_that_call_at_onc
         # It was not sent a second time.
         assert len(heard(log, "tools/call")) == 1
         assert (await do(peer, DONE)).result["content"] == []
+
+
+async def test_what_a_process_says_last_is_for_the_operator_and_for_no_host_that_shares_it(
+    upstream: str, revision: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = tmp_path / "log"
+    shared = replace(process(upstream, log), share=Share.ALWAYS)
+    async with (
+        # It does not start again in the time of the test.
+        serving(shared, tokens=("ann", "bob"), limits=replace(CALM, back_off=600.0, back_off_most=600.0)) as served,
+        host(served, revision, token="ann") as ann,
+        host(served, revision, token="bob") as bob,
+    ):
+        await served.ready()
+        cut = do(bob)
+        await until(lambda: heard(log, "tools/call"))
+        words = "cannot read secret://of-ann"
+        tolds = [await do(ann, words, tool="fall"), await cut]
+        members = [fleet.members[0] for fleet in served.gateway.every_fleet()]
+        await until(lambda: all(member.upstream.status is Status.DOWN for member in members))
+        tolds += [await do(bob), await do(ann)]
+        for told in tolds:
+            assert "exited with status 1" in told.error["message"]
+            assert "of-ann" not in json.dumps(told.answer)
+        assert "not reachable: exited with status 1" in tolds[2].error["message"]
+        shown = report(served.gateway, served.front, url="", started=0.0, version="0", faults=()).upstreams
+        assert {one.why for one in shown} == {f"exited with status 1; its last words: {words}"}
+    assert f"upstream one is down: exited with status 1; its last words: {words}" in caplog.text

@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from middle_gateway import MODERN, PATIENCE, serving
+from middle_gateway import CALM, MODERN, PATIENCE, serving
 from middle_site import OLD, until
-from task_hosts import DONE, KNOWS, Work, begin, ended, knowing, tasked
+from task_hosts import ACCEPTED, DONE, KNOWS, Work, asks, begin, ended, knowing, tasked
 
 from troth.bridge import Frame, read, request_line
 from troth.gateway.limits import Limits
+from troth.gateway.model import UnavailableError
 from troth.gateway.settings import EraChoice, Transport, UpstreamSettings
 from troth.gateway.tasks import Tasks
+from troth.gateway.tasks.awaiting import FAILURES, Awaiting
 from troth.gateway.tasks.room import Passing
 from troth.tasks import MemoryStore, StoreError
 from troth.testing.model import SILENT, Refusal
@@ -100,6 +102,66 @@ async def test_looks_that_fail_are_repeated_before_a_task_is_given_up() -> None:
 
         one.answers["tasks/get"] = get
         assert "no task in it" in (await asking.call("slow")).error["message"]
+
+
+def failing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Requests of tasks that do not reach their upstream, as they fail."""
+    failed: list[str] = []
+    send = Awaiting._send
+
+    async def watched(self: Awaiting, method: str, more: Any = None) -> Frame:
+        try:
+            return await send(self, method, more)
+        except UnavailableError:
+            failed.append(method)
+            raise
+
+    monkeypatch.setattr(Awaiting, "_send", watched)
+    return failed
+
+
+BRIEF = replace(CALM, back_off=0.02, back_off_most=0.1)
+
+
+@pytest.mark.parametrize("revision", [OLD, MODERN])
+async def test_a_task_that_its_upstream_keeps_is_waited_for_while_that_cannot_be_reached(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = failing(monkeypatch)
+    async with (
+        tasked(MODERN, limits=BRIEF) as (one, served),
+        knowing(served, revision) as asking,
+        served.legacy("2025-06-18") as plain,
+    ):
+        work = Work(one)
+        name = await begin(asking)
+        awaited = asyncio.get_running_loop().create_task(plain.call("slow"))
+        await one.until(lambda: len({look["params"]["taskId"] for look in one.of("tasks/get")}) == 2)
+        await one.stop()
+        await until(lambda: len(failed) > 3 * FAILURES)
+        assert (await asking.ask("tasks/get", {"taskId": name})).result["status"] == "working"
+        work.status = "completed"
+        await one.start()
+        assert (await ended(asking, name)).result["status"] == "completed"
+        assert (await awaited).result["content"] == DONE
+
+
+async def test_answers_wait_for_an_upstream_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = failing(monkeypatch)
+    async with tasked(MODERN, limits=BRIEF) as (one, served), served.legacy(OLD, declares=FORM) as asking:
+        came = asks(Work(one))
+        name = await begin(asking)
+        await ended(asking, name, lambda task: task["status"] == "input_required")
+        result = asyncio.get_running_loop().create_task(asking.ask("tasks/result", {"taskId": name}))
+        session = await until(lambda: next((each for each in served.front.sessions if each.questions), None))
+        (number,) = session.questions
+        await one.stop()
+        await until(lambda: session.fleet.members[0].conversation is None)
+        await asking.post({"jsonrpc": "2.0", "id": number, "result": ACCEPTED})
+        await until(lambda: failed.count("tasks/update") > 1)
+        await one.start()
+        assert (await result).result["content"] == DONE
+        assert came == [{"who": ACCEPTED}]
 
 
 @pytest.mark.parametrize(("more", "words"), [({}, "without an error"), ({"error": 7}, "")])

@@ -28,6 +28,7 @@ from troth.bridge import Cause, Outgoing, ask
 from troth.gateway.model import Status, UnavailableError
 from troth.gateway.settings import EraChoice
 from troth.gateway.upstream import costs, dial
+from troth.gateway.upstream.supervise import in_full
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -195,12 +196,19 @@ async def test_a_counter_offer_of_another_revision_is_named(tmp_path: Path, revi
     ("command", "words"),
     [
         (("/no/such/program",), "there is no such program"),
-        ((sys.executable, "-c", "import sys; sys.exit('the database is locked')"), "the database is locked"),
+        (
+            (sys.executable, "-c", "import sys; sys.exit('the database is locked')"),
+            "exited with status 1; its last words: the database is locked",
+        ),
     ],
 )
-async def test_a_process_that_does_not_start_says_why(command: tuple[str, ...], words: str) -> None:
+async def test_a_process_that_does_not_start_says_why(
+    command: tuple[str, ...], words: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async with upstream(stdio(*command)) as (one, ears):
-        assert words in await ears.until("down")
+        await ears.until("down")
+        assert in_full(one.why, one.last).endswith(words)
+        assert words in caplog.text
         with pytest.raises(UnavailableError, match="one is "):
             await one.ready(0.001)
 
@@ -217,7 +225,7 @@ sys.stdin.read()
     async with upstream(settings) as (one, ears):
         await ears.until("down")
         await until(lambda: one.status is Status.STARTING)
-        assert "the database is locked" in one.why
+        assert (one.why, one.last) == ("exited with status 1", "the database is locked")
 
 
 @pytest.mark.parametrize("revision", EACH)

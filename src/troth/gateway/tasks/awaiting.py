@@ -19,7 +19,7 @@ from troth.bridge import Bad, Cause, Frame, Kind, Lost, Outgoing, ask, error_lin
 from troth.bridge.errors import INTERNAL
 from troth.bridge.promise import TASKS_KEY, with_tasks
 from troth.gateway.model import UnavailableError
-from troth.gateway.upstream.waiting import Waiter
+from troth.gateway.upstream.waiting import Refused, Waiter
 from troth.tasks.face import RELATED
 from troth.wire.words import excerpt
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from troth.bridge import Id
     from troth.gateway.crew import Crew
     from troth.gateway.model import Conversation, Sink
+    from troth.gateway.upstream.pause import Pause
 
 POLL: Final = 1.0
 """Seconds between two looks where the upstream suggests none."""
@@ -36,7 +37,7 @@ POLL_LEAST: Final = 0.02
 POLL_MOST: Final = 30.0
 """Bounds of what it suggests: it may neither keep us busy nor leave a host waiting long after the end."""
 FAILURES: Final = 5
-"""Looks at a task that may fail in a row: an upstream that is started again comes back, or never does."""
+"""Looks at a task that may fail in a row where the upstream does not keep it while it cannot be reached."""
 _LONGEST: Final = 1024
 """Characters of the longest id that an upstream may give."""
 _WORDS: Final = 1024
@@ -46,6 +47,11 @@ _MARK: Final = "troth-task:"
 
 _APART: Final = frozenset({Cause.DOWN, Cause.BROKEN, Cause.REFUSED})
 """Why a task cannot be reached: the call that it was made of arrived all the same."""
+
+LATER: Final = frozenset({429, 502, 503, 504})
+"""HTTP statuses by which a proxy, or a server that is just started, says that it is for later."""
+_AWAY: Final = frozenset({Cause.DOWN, Cause.BROKEN, Cause.TIMEOUT})
+"""Why an upstream was not reached, which is no word of it on its task."""
 
 _SPENT: Final = frozenset({"completed", "failed", "cancelled"})
 
@@ -98,6 +104,8 @@ class Awaiting:
         over: Called when the upstream need not hear of the task any more.
         stays: Whether a task of the extension that is given up goes on, since a later run of the gateway takes it up.
         found: The upstream's id of a task of the extension to go on with, in the place of a call; empty for none.
+        keeps: Whether the upstream keeps its tasks while it cannot be reached now, so that they are waited for.
+        pause: The time between two looks that fail.
     """
 
     def __init__(
@@ -112,6 +120,8 @@ class Awaiting:
         over: Callable[[], None] = lambda: None,
         stays: Callable[[], bool] = lambda: False,
         found: str = "",
+        keeps: Callable[[], bool],
+        pause: Pause,
     ) -> None:
         self.era = conversation.era
         self.revision = conversation.revision
@@ -128,6 +138,8 @@ class Awaiting:
         self._over = over
         self._stays = stays
         self._found = found
+        self._keeps = keeps
+        self._pause = pause
         self._sink: Sink = cast("Sink", None)
         self._request: Outgoing = cast("Outgoing", None)
         self._first: Id = 0
@@ -304,7 +316,7 @@ class Awaiting:
             return Lost(Cause.MALFORMED, "tasks/get: no task in it")
 
     async def _polled(self, made: Made) -> Frame | Lost:
-        """Looks at a task of the extension until it ends or asks."""
+        """Looks at a task of the extension until it ends or asks; also while its upstream cannot be reached."""
         failures = 0
         while True:
             if made.status not in _SPENT:
@@ -314,8 +326,11 @@ class Awaiting:
                 made = _read_made(frame.body or b"")
             except UnavailableError as error:
                 failures += 1
-                if error.error is not None or failures >= FAILURES:
+                away = error.error is None and self._away(error.lost)
+                if error.error is not None or (failures >= FAILURES and not away):
                     return error.lost
+                if away:
+                    await self._rest()
                 continue
             except (msgspec.MsgspecError, RecursionError):
                 return Lost(Cause.MALFORMED, "tasks/get: no task in it")
@@ -352,11 +367,24 @@ class Awaiting:
 
     async def _update(self, responses: object) -> Frame | Lost:
         """Brings answers to the task, and waits on."""
-        try:
-            await self._send("tasks/update", {"inputResponses": responses})
-        except UnavailableError as error:
-            return error.lost
+        while True:
+            try:
+                await self._send("tasks/update", {"inputResponses": responses})
+                break
+            except UnavailableError as error:
+                # What was sent is not sent again.
+                if error.lost.cause is not Cause.DOWN or not self._keeps():
+                    return error.lost
+                await self._rest()
         return await self._polled(Made(self._task, pollIntervalMs=0))
+
+    def _away(self, lost: Lost) -> bool:
+        """Whether the upstream keeps the task and only cannot be reached, be it by word of a proxy."""
+        later = isinstance(lost, Refused) and lost.status in LATER
+        return (later or lost.cause in _AWAY) and self._keeps()
+
+    async def _rest(self) -> None:
+        await asyncio.sleep(min(self._pause.next(), POLL_MOST))
 
     async def _send(self, method: str, more: Mapping[str, object] | None = None) -> Frame:
         frame = ask(method, {"taskId": self._task, **(more or {})})

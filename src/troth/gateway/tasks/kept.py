@@ -65,9 +65,14 @@ def askable(task: Task, host: Host) -> bool:
         return False
 
 
+def outlasts(settings: UpstreamSettings) -> bool:
+    """Whether tasks of the extension outlast the connection to an upstream: no process of ours works on them."""
+    return settings.transport is Transport.HTTP
+
+
 def place_of(settings: UpstreamSettings) -> str:
     """Where an upstream is, as a digest, since an address may hold a secret; empty where no task survives us."""
-    if settings.transport is not Transport.HTTP:
+    if not outlasts(settings):
         return ""
     return blake2b(settings.url.encode(), digest_size=16).hexdigest()
 

@@ -18,11 +18,12 @@ from troth.bridge import ErrorValue, fresh
 from troth.bridge.errors import INTERNAL
 from troth.bridge.promise import CORE_TASKS, TASKS_KEY
 from troth.gateway import forms
-from troth.gateway.model import Answer, Sort
+from troth.gateway.model import Answer, Sort, Status
 from troth.gateway.tasks.awaiting import Awaiting, Made
 from troth.gateway.tasks.desks import JobDesk, Turnings, answered, asking_by_requests, declares_of
-from troth.gateway.tasks.kept import NOBODY, Kept, askable, kept_of, requester
+from troth.gateway.tasks.kept import NOBODY, Kept, askable, kept_of, outlasts, requester
 from troth.gateway.tasks.outcomes import outcome_of, spelled
+from troth.gateway.upstream.pause import Pause
 from troth.register import Era, register
 from troth.tasks import Core, Engine, Extension, Outcome, StoreError, Task, core, extension, wish, work
 
@@ -253,6 +254,8 @@ class Tasks:
             over=over,
             stays=stays,
             found=found,
+            keeps=lambda: outlasts(owner.settings) and owner.upstream.status is not Status.STOPPED,
+            pause=Pause(limits),
         )
 
     async def _begun(self, asked: Asked, place: Place, ttl: int | None = None) -> Answer:

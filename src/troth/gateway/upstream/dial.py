@@ -224,7 +224,8 @@ def _refuse(way: Way, verdict: Verdict) -> None:
 
 def _both(verdict: Verdict, error: DownError) -> DownError:
     """Both eras failed: what each said."""
-    return DownError(f"{error.words}; before that, {verdict.words}", error.status)
+    words = error.words if error.words == verdict.words else f"{error.words}; before that, {verdict.words}"
+    return DownError(words, error.status)
 
 
 async def _discover(talk: Talk, seconds: float) -> Verdict:
@@ -273,7 +274,7 @@ async def _shake(way: Way, talk: Talk, seconds: float) -> None:
     await asyncio.wait((waiter.outcome,), timeout=seconds)
     if not waiter.outcome.done():
         talk.cancel(waiter.number, "no answer")
-        raise DownError(f"initialize timed out after {seconds:g} s{_last(talk)}")
+        raise DownError(f"initialize timed out after {seconds:g} s")
     await _shaken(way, talk, waiter.outcome.result())
 
 
@@ -317,12 +318,6 @@ async def _shaken(way: Way, talk: Talk, outcome: Frame | Lost) -> None:
     way.remember(Era.LEGACY, Transport(talk.link.transport))
 
 
-def _last(talk: Talk) -> str:
-    """The last words of a process, to end a sentence with."""
-    notes = talk.link.notes
-    return f"; last words: {notes[-1]}" if notes else ""
-
-
 async def _probe_process(way: Way) -> Talk:
     race = _Race(way)
     try:
@@ -363,7 +358,7 @@ class _Race:
         if asked.outcome.done():
             return await self._decide(first, asked, None)
         if pinned:
-            raise DownError(f"server/discover timed out after {self.way.settings.start_timeout:g} s{_last(first)}")
+            raise DownError(f"server/discover timed out after {self.way.settings.start_timeout:g} s")
         fresh = await self._open(_old())
         return await self._decide(first, asked, (fresh, _start_shake(fresh)))
 
@@ -407,8 +402,7 @@ class _Race:
             waits = [one.outcome for one in (asked, second[1] if second else None) if one and not one.outcome.done()]
             if not waits or self.deadline <= _now():
                 raise failed or DownError(
-                    f"no answer in {self.way.settings.start_timeout:g} s, neither to server/discover nor to "
-                    f"initialize{_last(first)}"
+                    f"no answer in {self.way.settings.start_timeout:g} s, neither to server/discover nor to initialize"
                 )
             await asyncio.wait(waits, timeout=self.deadline - _now(), return_when=asyncio.FIRST_COMPLETED)
 

@@ -113,7 +113,7 @@ class Link(Protocol):
             revisions). Set by the user when it knows the revision; False until then. Source: rule of
             2025-03-26/basic/transports, "Resumability and Redelivery".
         pid: Number of the process; None over HTTP.
-        why: Why the link is dead; empty while it lives.
+        why: Why the link is dead, for hosts too: nothing that the process wrote of others. Empty while it lives.
     """
 
     transport: str

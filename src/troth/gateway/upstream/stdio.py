@@ -193,14 +193,15 @@ class StdioLink:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The last lines of standard error, and what was dropped from standard output."""
-        words = [self._veil.quote(line) for line in self._last_words]
-        if rest := self._errors.rest:
-            words.append(self._veil.quote(rest))
+        """What was dropped from standard output, and the last lines of standard error."""
+        words: list[str] = []
         if self._junk:
             words.append(
                 f"{self._junk} lines dropped that are no messages; the last: {self._veil.quote(self._last_junk)}"
             )
+        words += [self._veil.quote(line) for line in self._last_words]
+        if rest := self._errors.rest:
+            words.append(self._veil.quote(rest))
         return tuple(words)
 
     def send(self, key: Id | None, line: bytes, headers: Mapping[str, str] = NO_HEADERS) -> None:  # noqa: ARG002 - for HTTP
@@ -429,9 +430,6 @@ class StdioLink:
         if self.why or self._closing:
             return
         self.why = why or exit_words(self._process) or "closed its standard output or input"
-        if self._last_words or self._errors.rest:
-            last = self._errors.rest or self._last_words[-1]
-            self.why += f"; its last words: {self._veil.quote(last)}"
         self._receiver.dead(self.why)
 
 

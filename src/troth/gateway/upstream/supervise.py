@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,8 @@ CHECK: Final = 5.0
 """Seconds that an upstream gets to answer whether it is still there, after an answer of it broke off."""
 CHECKS: Final = {Era.LEGACY: "ping", Era.MODERN: "server/discover"}
 LOGGING: Final = "logging"
+RACERS: Final = 2
+"""Processes that one attempt starts for the two eras, and whose last words are looked at when it fails."""
 
 
 NO_PING: Final = MODERN_CODES | {BAD_PARAMS, NOT_A_MESSAGE}
@@ -70,6 +73,7 @@ class Costs:
         pid: Process of the open conversation; None for none.
         rss: Resident memory of that process and its descendants, in bytes; None where it cannot be read.
         notes: Last words of the process, what the link dropped: fit to print.
+        last: Of an upstream that fell, the last of these; empty for none.
     """
 
     calls: int
@@ -85,6 +89,7 @@ class Costs:
     pid: int | None
     rss: int | None
     notes: tuple[str, ...]
+    last: str
 
 
 class Supervisor:
@@ -96,6 +101,8 @@ class Supervisor:
         counts: What it cost so far.
         restarts: Conversations that were opened after the first one.
         since: Unix time at which the open conversation began; None unless ready.
+        last: What its process said last before it fell; empty for nothing, and once it is there again. For the operator
+            only, and no part of `why`: it may be of one host, and others share the process.
     """
 
     def __init__(
@@ -115,6 +122,8 @@ class Supervisor:
         self.counts = Counts()
         self.restarts = 0
         self.since: float | None = None
+        self.last = ""
+        self._opened: deque[Talk] = deque(maxlen=RACERS)
         self._observer = observer
         self._limits = limits
         self._crew = Crew()
@@ -228,6 +237,7 @@ class Supervisor:
         try:
             while True:
                 self._shown(Status.STARTING, "it starts")
+                self._opened.clear()
                 try:
                     talk = await dial(self._way)
                     why, least = await self._serve(talk), 0.0
@@ -277,6 +287,7 @@ class Supervisor:
         self.since = time.time()
         self.restarts += not first
         self._shown(Status.READY, "")
+        self.last = ""
         if self._told_of:
             self._told_of = ""
             _log.warning("upstream %s is back", self.name)
@@ -292,9 +303,12 @@ class Supervisor:
     async def _rest(self, why: str, seconds: float) -> None:
         self._retry_at = asyncio.get_running_loop().time() + seconds
         self._shown(Status.DOWN, why)
-        if why != self._told_of:  # it is tried over and over, and one line is enough
-            self._told_of = why
-            _log.warning("upstream %s is down: %s", self.name, why)
+        links = [talk.link for talk in reversed(self._opened)]
+        self.last = next((link.notes[-1] for link in links if link.pid is not None and link.notes), "")
+        told = in_full(why, self.last)
+        if told != self._told_of:  # it is tried over and over, and one line is enough
+            self._told_of = told
+            _log.warning("upstream %s is down: %s", self.name, told)
         self._observer.down(self)
         await asyncio.sleep(seconds)
 
@@ -360,6 +374,7 @@ class Supervisor:
         talk.link = await open_link(
             self.settings, talk, self._crew, self._limits, client=self._client, transport=transport
         )
+        self._opened.append(talk)
         return talk
 
     def _drop(self, talk: Talk, why: str = "another connection took its place") -> None:
@@ -371,6 +386,7 @@ class Supervisor:
     async def _close(self) -> None:
         talk, self.conversation = self.conversation, None
         self._shown(Status.STOPPED, "it was stopped")
+        self.last = ""
         await self._watch.detach()
         if talk is not None:
             self._drop(talk, "the gateway ended its connection")
@@ -432,7 +448,13 @@ def costs(upstream: Supervisor) -> Costs:
         pid=pid,
         rss=None if pid is None else _rss(pid),
         notes=() if talk is None else talk.link.notes,
+        last=upstream.last,
     )
+
+
+def in_full(why: str, last: str) -> str:
+    """Why an upstream fell, for the operator: with what its process said last, which no host is told."""
+    return f"{why}; its last words: {last}" if last else why
 
 
 def _rss(pid: int) -> int | None:
