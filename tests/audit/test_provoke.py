@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import memory
+import pytest
 
 from troth.audit.engine import audit
 from troth.audit.model import Verdict
@@ -17,6 +18,9 @@ from troth.audit.targets import StdioTarget
 from troth.audit.wire.types import Limits
 from troth.testing import Script, Send
 from troth.testing.stdio import CONTEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 REVISION = "2025-11-25"
 MODERN = "2026-07-28"
@@ -102,3 +106,20 @@ def test_an_announcement_that_was_promised_is_waited_for_longer_than_silence_las
     (report,) = anyio.run(partial(audit, (target,), options, lambda _: None))
     (row,) = [row for row in report.revisions[REVISION].rows if row.id == "CAP-20"]
     assert row.verdict is Verdict.KEPT, row
+
+
+@pytest.mark.parametrize(("during", "verdict"), [("subscriptions/listen", "not-observable"), ("tools/call", "broken")])
+def test_what_changed_before_anybody_listened_is_no_broken_promise(during: str, verdict: str) -> None:
+    def growing() -> memory.Server:
+        script, left = Script(), [1]
+
+        def server(message: Any) -> Iterator[Any]:
+            if message.get("method") == during and left:
+                left.pop()
+                script.catalogue.add("tools")
+            return (out.message for out in script.feed(message, CONTEXT) if isinstance(out, Send))
+
+        return server
+
+    rows = memory.audit(growing, [MODERN]).revisions[MODERN].rows
+    assert next(row.verdict for row in rows if row.id == "CAP-20") == verdict

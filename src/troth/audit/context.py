@@ -107,6 +107,8 @@ class Context:
         past: Earlier ``full`` sessions, which died.
         unknown: Reply to a method that nobody knows, for comparison.
         lists: Lists by method, as first seen.
+        watched: Lists by method, as they were when the listen stream was open (modern); only those whose changes are
+            promised.
         later: The same lists, read again at the end.
         listen: The listen stream (modern).
         subscribed: URI that was subscribed to.
@@ -135,6 +137,7 @@ class Context:
     past: list[Session] = field(default_factory=list["Session"])
     unknown: Reply | None = None
     lists: dict[str, Listing] = field(default_factory=dict[str, Listing])
+    watched: dict[str, Listing] = field(default_factory=dict[str, Listing])
     later: dict[str, Listing] = field(default_factory=dict[str, Listing])
     listen: Listen | None = None
     subscribed: str | None = None

@@ -54,6 +54,7 @@ PROBES: tuple[tuple[str, Callable[[Context], Awaitable[None]]], ...] = (
     ("protocol", protocol.probe),
     ("lists", lists.learn),
     ("subscriptions", subscribe.start),
+    ("lists as watched", list_changed.start),
     ("log level", logging.start),
     ("calls", provoke.probe),
     ("tools", tools.probe),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from troth.audit.context import mapping, told
 from troth.audit.model import Verdict
+from troth.audit.probes.lists import read
 from troth.audit.wire.dialect import SUBSCRIPTION_ID
 
 if TYPE_CHECKING:
@@ -44,6 +45,16 @@ KINDS = (
         (("resources/list", "uri"), ("resources/templates/list", "uriTemplate")),
     ),
 )
+
+
+async def start(ctx: Context) -> None:
+    """Reads the lists once more where changes are heard on a listen stream only: what changed before is no fault."""
+    if ctx.listen is None or ctx.listen.acknowledged is None:
+        return
+    for kind in KINDS:
+        for method, _ in kind.lists if ctx.declares(kind.row) else ():
+            if ctx.lists[method].served:
+                ctx.watched[method] = await read(await ctx.alive(), method)
 
 
 async def probe(ctx: Context) -> None:
@@ -93,7 +104,7 @@ class Change:
 def changed(ctx: Context, kind: _Kind) -> Change | None:
     """How a list differs from what it was at first, if one does."""
     for method, member in kind.lists:
-        first, later = ctx.lists.get(method), ctx.later.get(method)
+        first, later = ctx.watched.get(method, ctx.lists.get(method)), ctx.later.get(method)
         if first is None or later is None or not (first.served and later.served):
             continue
         before, after = first.names(member), later.names(member)
