@@ -37,8 +37,11 @@ class Operator:
         self.gateway: subprocess.Popen[str] | None = None
 
     def troth(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.run(*TROTH, *arguments)
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*TROTH, *arguments],
+            command,
             check=False,
             cwd=self.folder,
             env=self.environ,
@@ -238,13 +241,5 @@ def test_serving_looks_for_cycles_seldom_and_never_among_what_was_there_at_the_s
         "from troth.cli import main\n"
         "main(['serve', '--no-auth'])\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", seen],
-        check=False,
-        cwd=operator.folder,
-        env=operator.environ,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
+    done = operator.run(sys.executable, "-c", seen)
     assert (done.stdout, done.returncode) == ("True True\n", 0), done.stderr

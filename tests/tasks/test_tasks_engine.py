@@ -318,6 +318,18 @@ async def test_a_task_that_runs_out_of_time_fails_with_words_and_then_goes(engin
     assert code(await engine.get(ANN, task.id)) == -32602
 
 
+async def swept(store: MemoryStore, clock: Clock) -> None:
+    """Has a task swept away whose time is over, however often that fails first."""
+    engine = Engine(store, TaskLimits(sweep=0.001), clock=clock)
+    task = await made(engine, ttl=1000)
+    clock.now += 2
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            group.start_soon(engine.keep_time)
+            await engine.gone(task.id)
+            group.cancel_scope.cancel()
+
+
 async def test_time_is_kept_by_whoever_owns_the_engine(clock: Clock) -> None:
     class Failing(MemoryStore):
         fails = 1
@@ -328,14 +340,7 @@ async def test_time_is_kept_by_whoever_owns_the_engine(clock: Clock) -> None:
                 raise RuntimeError("the disk is gone for a moment")
             return await super().due(now, most)
 
-    engine = Engine(Failing(), TaskLimits(sweep=0.001), clock=clock)
-    task = await made(engine, ttl=1000)
-    clock.now += 2
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as group:
-            group.start_soon(engine.keep_time)
-            await engine.gone(task.id)
-            group.cancel_scope.cancel()
+    await swept(Failing(), clock)
 
 
 async def test_a_file_that_cannot_be_used_is_said_once_and_without_a_traceback(
@@ -349,14 +354,7 @@ async def test_a_file_that_cannot_be_used_is_said_once_and_without_a_traceback(
                 raise StoreError(f"tasks.db: {failures.pop(0)}")
             return await super().due(now, most)
 
-    engine = Engine(Failing(), TaskLimits(sweep=0.001), clock=clock)
-    task = await made(engine, ttl=1000)
-    clock.now += 2
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as group:
-            group.start_soon(engine.keep_time)
-            await engine.gone(task.id)
-            group.cancel_scope.cancel()
+    await swept(Failing(), clock)
     words = "tasks whose time is over cannot be swept away: tasks.db:"
     assert [record.message for record in caplog.records] == [f"{words} a", f"{words} b"]
     assert all(record.exc_info is None for record in caplog.records)
