@@ -401,15 +401,21 @@ def test_closing_twice_and_under_cancellation_ends_the_process() -> None:
     run(test)
 
 
+async def closing() -> tuple[StdioLink, Recorder, Crew]:
+    """A link to a process that does not go, and the crew that closes it."""
+    heard = Recorder()
+    link = await open_stdio(process(STUBBORN), heard, Limits(stop=60.0))
+    await heard.count(1)
+    crew = Crew()
+    crew.spawn(link.close(), "closing")
+    await anyio.wait_all_tasks_blocked()
+    return link, heard, crew
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who descends from whom")
 def test_a_crew_that_is_closed_while_it_closes_a_link_leaves_nothing_behind() -> None:
     async def test() -> None:
-        heard = Recorder()
-        link = await open_stdio(process(STUBBORN), heard, Limits(stop=60.0))
-        await heard.count(1)
-        crew = Crew()
-        crew.spawn(link.close(), "closing")
-        await anyio.wait_all_tasks_blocked()
+        link, heard, crew = await closing()
         await crew.close()
         for pid in (link.pid, *heard.values[0]["pids"]):
             await gone(pid)
@@ -420,12 +426,7 @@ def test_a_crew_that_is_closed_while_it_closes_a_link_leaves_nothing_behind() ->
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who descends from whom")
 def test_a_process_that_a_busy_system_takes_its_time_to_kill_is_reaped(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
-        heard = Recorder()
-        link = await open_stdio(process(STUBBORN), heard, Limits(stop=60.0))
-        await heard.count(1)
-        crew = Crew()
-        crew.spawn(link.close(), "closing")
-        await anyio.wait_all_tasks_blocked()
+        link, heard, crew = await closing()
         monkeypatch.setattr(link, "_signal", lambda number: threading.Timer(0.3, os.killpg, (link.pid, number)).start())
         await crew.close()
         assert link._process.returncode == -signal.SIGKILL
